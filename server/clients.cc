@@ -1,0 +1,72 @@
+// The registry of connections.
+#include "server/clients.h"
+
+#include <algorithm>
+
+namespace idemd::server {
+
+void Clients::Add(std::shared_ptr<Peer> peer) {
+  storage::MutexLock lock(mutex_);
+  const uint64_t id = peer->info().id;
+  peers_[id] = std::move(peer);
+  count_.store(peers_.size(), std::memory_order_relaxed);
+}
+
+void Clients::Remove(uint64_t id) {
+  std::shared_ptr<Peer> gone;  // destroyed after the lock is released
+  storage::MutexLock lock(mutex_);
+  auto it = peers_.find(id);
+  if (it == peers_.end()) return;
+  gone = std::move(it->second);
+  peers_.erase(it);
+  count_.store(peers_.size(), std::memory_order_relaxed);
+  monitor_ids_.erase(std::remove(monitor_ids_.begin(), monitor_ids_.end(), id), monitor_ids_.end());
+  monitors_.store(monitor_ids_.size(), std::memory_order_relaxed);
+}
+
+std::shared_ptr<Peer> Clients::Find(uint64_t id) const {
+  storage::MutexLock lock(mutex_);
+  auto it = peers_.find(id);
+  return it == peers_.end() ? nullptr : it->second;
+}
+
+std::vector<std::shared_ptr<Peer>> Clients::All() const {
+  std::vector<std::shared_ptr<Peer>> all;
+  {
+    storage::MutexLock lock(mutex_);
+    all.reserve(peers_.size());
+    for (const auto& [id, peer] : peers_) all.push_back(peer);
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->info().id < b->info().id; });
+  return all;
+}
+
+size_t Clients::blocked() const {
+  storage::MutexLock lock(mutex_);
+  size_t n = 0;
+  for (const auto& [id, peer] : peers_) n += peer->info().blocked.load(std::memory_order_relaxed);
+  return n;
+}
+
+void Clients::AddMonitor(uint64_t id) {
+  storage::MutexLock lock(mutex_);
+  if (std::find(monitor_ids_.begin(), monitor_ids_.end(), id) != monitor_ids_.end()) return;
+  monitor_ids_.push_back(id);
+  monitors_.store(monitor_ids_.size(), std::memory_order_relaxed);
+}
+
+void Clients::RemoveMonitor(uint64_t id) {
+  storage::MutexLock lock(mutex_);
+  monitor_ids_.erase(std::remove(monitor_ids_.begin(), monitor_ids_.end(), id), monitor_ids_.end());
+  monitors_.store(monitor_ids_.size(), std::memory_order_relaxed);
+}
+
+void Clients::SendToMonitors(std::shared_ptr<const std::string> line) const {
+  storage::MutexLock lock(mutex_);
+  for (uint64_t id : monitor_ids_) {
+    auto it = peers_.find(id);
+    if (it != peers_.end()) it->second->Send(line);
+  }
+}
+
+}  // namespace idemd::server

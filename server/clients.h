@@ -1,0 +1,44 @@
+// Everybody who is connected, for CLIENT LIST, CLIENT KILL, MONITOR and maxclients.
+//
+// Threads   any. The lock is taken on connect, disconnect and by admin commands only, never per request;
+//           monitors() is one relaxed load of a line that hardly ever changes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "server/session.h"
+#include "storage/sync/mutex.h"
+
+namespace idemd::server {
+
+class Clients {
+ public:
+  uint64_t NextId() { return next_id_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  void Add(std::shared_ptr<Peer> peer);
+  void Remove(uint64_t id);
+  std::shared_ptr<Peer> Find(uint64_t id) const;
+  std::vector<std::shared_ptr<Peer>> All() const;  // by id
+  size_t count() const { return count_.load(std::memory_order_relaxed); }
+  size_t blocked() const;
+
+  // MONITOR.
+  void AddMonitor(uint64_t id);
+  void RemoveMonitor(uint64_t id);
+  size_t monitors() const { return monitors_.load(std::memory_order_relaxed); }
+  void SendToMonitors(std::shared_ptr<const std::string> line) const;
+
+ private:
+  std::atomic<uint64_t> next_id_{0};
+  std::atomic<size_t> count_{0};
+  std::atomic<size_t> monitors_{0};
+  mutable storage::Mutex mutex_;
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Peer>> peers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> monitor_ids_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace idemd::server

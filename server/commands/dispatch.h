@@ -1,0 +1,38 @@
+// From words to a handler: finds the entry, checks arity, rights and memory, runs the handler in one unit of storage.
+//
+// Threads   one Dispatcher per loop thread; it owns that thread's statistics.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "protocol/resp/parser.h"
+#include "server/commands/services.h"
+#include "server/session.h"
+
+namespace idemd::server {
+
+struct ThreadStats;  // server/admin/stats.h
+
+class Dispatcher {
+ public:
+  explicit Dispatcher(Services& services);
+  ~Dispatcher();
+
+  // Executes the requests of `batch` from number `first` on, in order, appending replies to `out`. Returns how many were
+  // executed; fewer than there are when the session became blocked (session.waiter is set), is to be closed
+  // (close_after_reply), or `out` grew past `out_soft_limit` (flush, then call again).
+  size_t Run(Session& session, const protocol::Batch& batch, size_t first, size_t out_soft_limit, std::string& out);
+
+  // The connection is gone: gives up what it waits for, leaves MONITOR.
+  void Closed(Session& session);
+
+  Services& services() { return services_; }
+  ThreadStats& thread_stats() { return *thread_stats_; }
+
+ private:
+  Services& services_;
+  ThreadStats* thread_stats_;
+};
+
+}  // namespace idemd::server

@@ -1,0 +1,41 @@
+// The parts of the running process that commands use; built and connected by main.cc (and by tests).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace idemd::storage {
+class Store;
+class EffectiveClock;
+class TokenMint;
+}  // namespace idemd::storage
+
+namespace idemd::server {
+
+class Settings;       // server/admin/settings.h: one table of options
+class Clients;        // server/clients.h: who is connected
+class SlowLog;        // server/admin/slowlog.h
+class LatencyMonitor; // server/admin/latency.h
+class ServerStats;    // server/admin/stats.h: per-thread counters, merged when read
+class NativeStats;    // server/admin/native_stats.h: counters per namespace for IDEM.STATS
+class CommandTable;   // server/commands/table.h
+
+struct Services {
+  storage::Store& store;
+  storage::EffectiveClock* clock;  // null in tests with a fake clock
+  storage::TokenMint& tokens;
+  Settings& settings;
+  Clients& clients;
+  SlowLog& slowlog;
+  LatencyMonitor& latency;
+  ServerStats& stats;
+  NativeStats& native;
+  const CommandTable& commands;
+  std::string run_id;          // 40 hexadecimal digits
+  int64_t started_ms = 0;      // unix milliseconds
+  std::function<void()> shutdown;  // begins a graceful stop; any thread
+};
+
+}  // namespace idemd::server

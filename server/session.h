@@ -1,0 +1,89 @@
+// One connection's state: plain data, owned by the connection's loop thread.
+//
+// What other threads may look at (CLIENT LIST) or do (CLIENT KILL) goes through the Peer and its ClientInfo.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "storage/effect.h"
+#include "storage/sync/mutex.h"
+#include "storage/wait/waiter.h"
+
+namespace idemd::server {
+
+struct CommandSpec;
+
+// What CLIENT LIST and CLIENT KILL see of a connection. Written by its own thread: numbers as relaxed atomics, texts
+// under the mutex.
+struct ClientInfo {
+  uint64_t id = 0;           // set before it is registered
+  std::string address;       // "127.0.0.1:1234", "/path/of.sock:0"; set before it is registered
+  std::string local_address;
+  int fd = -1;
+  int64_t created_ms = 0;    // steady milliseconds
+  bool unix_socket = false;
+
+  std::atomic<int64_t> last_active_ms{0};  // steady milliseconds
+  std::atomic<uint32_t> db{0};
+  std::atomic<int> resp{2};
+  std::atomic<uint64_t> query_bytes{0};    // qbuf
+  std::atomic<uint64_t> query_free{0};     // qbuf-free
+  std::atomic<uint64_t> output_bytes{0};   // obl
+  std::atomic<uint64_t> commands{0};
+  std::atomic<const CommandSpec*> last_command{nullptr};
+  std::atomic<bool> blocked{false};
+  std::atomic<bool> monitor{false};
+  std::atomic<bool> no_evict{false};
+  std::atomic<bool> closing{false};
+
+  mutable storage::Mutex mutex;
+  std::string name ABSL_GUARDED_BY(mutex);
+  std::string user ABSL_GUARDED_BY(mutex) = "default";
+};
+
+// The connection as the rest of the server sees it: implemented in server/net.
+class Peer : public std::enable_shared_from_this<Peer> {
+ public:
+  virtual ~Peer() = default;
+  ClientInfo& info() { return info_; }
+  const ClientInfo& info() const { return info_; }
+
+  // Any thread. Queues bytes behind what was written before (MONITOR lines, pushes); never blocks.
+  virtual void Send(std::shared_ptr<const std::string> bytes) = 0;
+  // Any thread. Ends the connection soon; what is queued may be lost.
+  virtual void Kill() = 0;
+  // Any thread: runs `done` on the connection's thread (if it still lives), with its session blocked by `Block()`:
+  // `done` writes the reply into `out`, and the connection goes on with the requests that queued up meanwhile.
+  virtual void Resume(std::function<void(struct Session& session, std::string& out)> done) = 0;
+
+ private:
+  ClientInfo info_;
+};
+
+enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
+
+struct Session {
+  std::shared_ptr<Peer> peer;     // never null in a server
+  int resp = 2;
+  storage::DbIndex db = 0;
+  bool authenticated = true;
+  std::string user = "default";
+  std::string name;
+  ReplyMode reply_mode = ReplyMode::kOn;
+  bool close_after_reply = false;
+  bool monitor = false;
+  bool no_touch = false;
+
+  // Set while a command of this session waits (IDEM.RESERVE ... WAIT): no further request is executed until it resumes.
+  std::shared_ptr<storage::Waiter> waiter;
+
+  ClientInfo& info() { return peer->info(); }
+};
+
+}  // namespace idemd::server

@@ -1,0 +1,80 @@
+// The effective clock: the one time that decides what has lapsed.
+//
+// Callers send durations; the server turns them into absolute unix milliseconds on this clock and nothing else.
+// Threads   every method may be called from any thread.
+// Units     unix milliseconds and unix nanoseconds, signed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace idemd::storage {
+
+// A deadline that never comes. Deadlines are compared with `deadline <= now`.
+inline constexpr int64_t kNoDeadline = INT64_MAX;
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  // Effective time; never goes back.
+  virtual int64_t NowNs() = 0;
+  int64_t NowMs() { return NowNs() / 1'000'000; }
+};
+
+// What the system tells about time; faked in tests.
+class TimeSource {
+ public:
+  virtual ~TimeSource() = default;
+  virtual int64_t BootNs() = 0;  // CLOCK_BOOTTIME: steady, counts sleep
+  virtual int64_t WallNs() = 0;  // CLOCK_REALTIME: may be stepped
+};
+std::unique_ptr<TimeSource> SystemTime();
+
+struct ClockState {
+  int64_t effective_ms = 0;
+  int64_t wall_ms = 0;
+  int64_t difference_ms = 0;  // wall - effective
+  bool suspect = false;       // the wall clock jumped and was not followed
+};
+
+// An anchor plus CLOCK_BOOTTIME, drawn to the wall clock by at most 0.5 ms per second while the two differ by less
+// than a second. A jump of the wall clock is not followed until Accept(): late expiry is safe, early expiry is a
+// double charge.
+class EffectiveClock final : public Clock {
+ public:
+  // Starts at the wall clock, but not before `floor_ms` (the last time of the log).
+  EffectiveClock(TimeSource& source, int64_t floor_ms);
+  int64_t NowNs() override;
+  ClockState State();
+  // Follows a wall clock that jumped. Effective time still never goes back: a wall clock behind it only ends the
+  // suspicion once it has caught up.
+  ClockState Accept();
+  // Call about once a second, from one thread: measures the wall clock and sets the next second's slew.
+  void Discipline();
+  uint64_t jumps_seen() const { return jumps_seen_.load(std::memory_order_relaxed); }
+
+ private:
+  TimeSource& source_;
+  // effective = boot + offset, read by all, moved by Discipline() and Accept() alone.
+  std::atomic<int64_t> offset_ns_;
+  // The highest time given out where the offset shrinks; keeps NowNs() from going back.
+  std::atomic<int64_t> floor_ns_;
+  std::atomic<int64_t> last_difference_ns_{0};
+  std::atomic<bool> suspect_{false};
+  std::atomic<uint64_t> jumps_seen_{0};
+};
+
+// A clock that moves only when told to.
+class FakeClock final : public Clock {
+ public:
+  explicit FakeClock(int64_t now_ms = 1'700'000'000'000) : now_ns_(now_ms * 1'000'000) {}
+  int64_t NowNs() override { return now_ns_.load(std::memory_order_relaxed); }
+  void AdvanceMs(int64_t ms) { now_ns_.fetch_add(ms * 1'000'000, std::memory_order_relaxed); }
+  void AdvanceNs(int64_t ns) { now_ns_.fetch_add(ns, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> now_ns_;
+};
+
+}  // namespace idemd::storage

@@ -1,0 +1,40 @@
+// Fences: integers that only grow, one counter for the whole process.
+//
+// A fence must be larger than every fence given out before on any key, so this counter is shared by all threads on
+// purpose; it is touched once per granted claim, not per request.
+// Source of the start value: the contract's "fence" paragraph.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace idemd::storage {
+
+inline constexpr uint64_t kFenceLimit = uint64_t{1} << 53;      // safe in JavaScript
+inline constexpr uint64_t kFenceHeadroom = uint64_t{1} << 50;   // a record's fence may lie this far above the clock's
+
+// The clock's floor for fences.
+inline uint64_t FenceFloor(int64_t effective_ms) { return static_cast<uint64_t>(effective_ms) * 1024; }
+
+class FenceCounter {
+ public:
+  explicit FenceCounter(uint64_t start) : last_(start) {}
+  uint64_t Next() { return last_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  // A record that came from outside raises the mark.
+  void Raise(uint64_t seen) {
+    uint64_t last = last_.load(std::memory_order_relaxed);
+    while (last < seen && !last_.compare_exchange_weak(last, seen, std::memory_order_relaxed)) {
+    }
+  }
+  uint64_t last() const { return last_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> last_;
+};
+
+// Whether a record with this fence may be believed at this time.
+inline bool FencePlausible(uint64_t fence, int64_t effective_ms) {
+  return fence < kFenceLimit && fence <= FenceFloor(effective_ms) + kFenceHeadroom;
+}
+
+}  // namespace idemd::storage

@@ -1,0 +1,208 @@
+// The front door of storage: keys in 16 databases, and Unit, the one way to read or change them.
+//
+// A Unit is one atomic step: a command, later an EXEC or a script. Reads outside its locks are lock-free. Changes are
+// made under the locks of the shards involved (the same 64 shards for every database), are visible to others as soon as
+// they are made, and go to the log as effects when the unit commits, still under the locks.
+//
+//   Unit unit(store);
+//   unit.Lock(db, key);                 // or LockKeys, LockAll; always before the first look at what will change
+//   KeyView old = unit.Find(db, key);   // expired keys are removed by looking at them
+//   unit.SetString(db, key, "1", deadline);
+//   unit.Commit();                      // log, waiters, unlock; the destructor does it too
+//   reply waits until store.log().durable() >= unit.need()
+//
+// Threads     Store: any. Unit: one thread, on its stack.
+// Lifetime    Views from a Unit are valid until it commits, or until that key is changed in it.
+// Lock order  shards in ascending order, then the wait timer, then the log.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "storage/clock.h"
+#include "storage/effect.h"
+#include "storage/effect_log.h"
+#include "storage/fence.h"
+#include "storage/hashed_key.h"
+#include "storage/record/life.h"
+#include "storage/record/record.h"
+#include "storage/stats.h"
+#include "storage/sync/epoch.h"
+#include "storage/table/entry.h"
+#include "storage/wait/waiter.h"
+
+namespace idemd::storage {
+
+inline constexpr DbIndex kDatabases = 16;
+inline constexpr uint32_t kShards = 64;  // one bit each in a unit's set of held locks
+
+enum class ValueType : uint8_t { kNone, kString, kRecord };
+
+// What a key held at one moment.
+struct KeyView {
+  ValueType type = ValueType::kNone;
+  absl::string_view bytes;  // kString: the value; kRecord: the packed record
+  int64_t deadline_ms = kNoDeadline;
+  uint32_t access_s = 0;
+  bool edited = false;  // a string that was edited in place (OBJECT ENCODING raw)
+
+  explicit operator bool() const { return type != ValueType::kNone; }
+};
+
+// The string that GET shows: the value itself, or a record's text rendered into `scratch`.
+absl::string_view StringValue(const KeyView& view, std::string& scratch);
+
+class Store;
+struct Shard;
+
+class Unit {
+ public:
+  explicit Unit(Store& store);
+  ~Unit();  // commits
+  Unit(const Unit&) = delete;
+  Unit& operator=(const Unit&) = delete;
+
+  Store& store() { return store_; }
+  // Effective time: one reading for the whole unit, made under the first lock (or at the first lock-free read).
+  int64_t now_ms();
+  int64_t now_ns();
+
+  // --- locks
+  void Lock(const HashedKey& key);
+  void LockKeys(absl::Span<const HashedKey> keys);
+  void LockAll();
+  bool Holds(const HashedKey& key) const;
+  // EXEC and scripts: the locks are taken for the whole unit, and the commands inside do not wait for other callers.
+  void Seal() { sealed_ = true; }
+  bool sealed() const { return sealed_; }
+
+  // --- reads. Without the key's lock the read is lock-free; an expired key is removed, so that it may take the lock for
+  // a moment. With it, what is seen stays true until the unit ends.
+  KeyView Find(DbIndex db, const HashedKey& key, bool touch = true);
+  // The fast path of a pipeline: brings the key's bucket into the cache.
+  void Prefetch(DbIndex db, const HashedKey& key) const;
+  // Counts one replay of the stored answer at `view` (a record of this unit).
+  static void CountReplay(const KeyView& view);
+
+  // --- changes; the key's shard must be held.
+  // A value that parses as a record line becomes a record. `deadline_ms` in the past is the caller's mistake.
+  void SetString(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
+  void SetRecord(DbIndex db, const HashedKey& key, const Record& record, int64_t deadline_ms);
+  bool Remove(DbIndex db, const HashedKey& key);
+  bool SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms);
+  // Makes the string at `key` (absent: empty) exactly `size` bytes, old bytes kept, new ones zero, and hands them out
+  // to be edited before the unit ends. Keeps the deadline. The key must hold no record.
+  absl::Span<char> Edit(DbIndex db, const HashedKey& key, size_t size);
+  // Moves what `from` holds to `to`, replacing it; access time, replay counter and form go along.
+  void Rename(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
+  void Copy(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
+
+  // --- whole databases; LockAll() first (Size and RandomKey need no lock).
+  void FlushDb(DbIndex db);
+  void FlushAll();
+  void SwapDb(DbIndex a, DbIndex b);
+  uint64_t Size(DbIndex db) const;
+  uint64_t SizeWithDeadline(DbIndex db) const;
+  // A key that is there now, or "" when the database is empty. Good until the unit ends.
+  absl::string_view RandomKey(DbIndex db);
+  // SCAN: calls `each` for at least `count` keys if there are that many, and returns the next cursor, 0 at the end.
+  // Every key present throughout a full iteration is seen at least once. Expired keys are not shown.
+  uint64_t Scan(DbIndex db, uint64_t cursor, uint64_t count,
+                absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each);
+  // Every key once, under the locks (KEYS).
+  void ForEach(DbIndex db, absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each);
+
+  // --- waiting
+  // Puts `waiter` in line at `key` (whose lock is held): it is looked at again after every change of the key.
+  void Wait(DbIndex db, const HashedKey& key, std::shared_ptr<Waiter> waiter);
+
+  // Ends the unit: effects to the log, waiters of changed keys served, locks released.
+  void Commit();
+  // The LSN that everything this unit revealed depends on.
+  Lsn need() const { return need_; }
+  // Changes made so far; `dirty` counters and WATCH.
+  uint32_t changes() const { return changes_; }
+
+ private:
+  friend class Store;
+  struct Change {
+    Shard* shard;
+    DbIndex db;
+    HashedKey key;  // bytes live in `entry` or, removed, in the retired entry until the epoch ends
+    Entry* entry;   // nullptr: removed
+  };
+  Entry* FindEntryLocked(Shard& shard, DbIndex db, const HashedKey& key);
+  void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh);
+  void RemoveEntry(Shard& shard, DbIndex db, const HashedKey& key);
+  void NoteChange(Shard& shard, DbIndex db, absl::string_view key_bytes, uint64_t hash, Entry* entry);
+  void ReadTime();
+  void ServeWaiters();
+  void AppendEffects();
+  void Need(Lsn lsn) { need_ = lsn > need_ ? lsn : need_; }
+
+  Store& store_;
+  EpochGuard guard_;
+  uint64_t held_ = 0;  // bit per shard
+  int64_t now_ns_ = 0;
+  Lsn need_ = kNoLsn;
+  uint32_t changes_ = 0;
+  bool sealed_ = false;
+  bool all_databases_changed_ = false;
+  absl::InlinedVector<Change, 2> changed_;
+  absl::InlinedVector<Effect, 1> whole_effects_;  // FLUSHDB, FLUSHALL, SWAPDB
+};
+
+class Store {
+ public:
+  struct Settings {
+    std::atomic<int64_t> retention_ms{86'400'000};
+    std::atomic<int64_t> lease_ms{30'000};
+    std::atomic<int64_t> token_ttl_ms{300'000};
+    std::atomic<int64_t> max_result_bytes{1 << 20};
+    std::atomic<uint64_t> maxmemory_bytes{0};
+    std::atomic<int64_t> max_waiters{100'000};
+  };
+
+  Store(Clock& clock, EffectLog& log);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  Clock& clock() { return clock_; }
+  EffectLog& log() { return log_; }
+  Settings& settings() { return settings_; }
+  FenceCounter& fences() { return fences_; }
+  StorageStats& stats() { return stats_; }
+
+  // Removes keys whose deadline has passed and serves waiters whose lease, delay or patience has run out. One thread
+  // calls it in a loop; returns the effective time at which it wants to be called again.
+  int64_t Tick();
+  // Called (from any thread) when a waiter needs an earlier Tick() than the one announced.
+  void SetWake(std::function<void()> wake);
+
+  uint64_t memory_bytes() const;  // keys, values and tables
+  bool OverMemoryLimit() const;
+  // Debug builds and tests: walks every shard and checks its invariants.
+  void CheckInvariants();
+
+ private:
+  friend class Unit;
+  class Impl;
+  Clock& clock_;
+  EffectLog& log_;
+  Settings settings_;
+  FenceCounter fences_;
+  StorageStats stats_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace idemd::storage
