@@ -1,0 +1,195 @@
+// What can be set: one table of options, and the values of this process.
+//
+// From the table come the parser of redis.conf files, `--name value` on the command line, CONFIG
+// GET / SET / REWRITE,
+// `--help` and docs/settings.md. Every option keeps its canonical text (what CONFIG GET shows);
+// those that a request or a loop looks at are also public atomics, read without a lock.
+//
+// Threads   Load() before the server runs. Everything else from any thread: texts under a mutex;
+// Set() and Rewrite()
+//           one at a time. Hooks run on the thread that calls Set(), and may read settings but not
+//           change them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "storage/sync/mutex.h"
+
+namespace idemd::server {
+
+// The values of the options that are words, in the order of their names in the table.
+enum LogLevel : int64_t { kLogDebug, kLogVerbose, kLogNotice, kLogWarning, kLogNothing };
+enum MaxmemoryPolicy : int64_t {
+  kVolatileLru,
+  kVolatileLfu,
+  kVolatileRandom,
+  kVolatileTtl,
+  kAllkeysLru,
+  kAllkeysLfu,
+  kAllkeysRandom,
+  kNoEviction,
+};
+enum Appendfsync : int64_t { kFsyncAlways, kFsyncEverysec, kFsyncNo };
+
+inline constexpr bool IsLfu(int64_t policy) {
+  return policy == kVolatileLfu || policy == kAllkeysLfu;
+}
+
+// Bits of notify-keyspace-events, one per letter, in this order: K E g $ l s h z x e t m d n.
+enum NotifyClass : int64_t {
+  kNotifyKeyspace = 1 << 0,
+  kNotifyKeyevent = 1 << 1,
+  kNotifyGeneric = 1 << 2,
+  kNotifyString = 1 << 3,
+  kNotifyList = 1 << 4,
+  kNotifySet = 1 << 5,
+  kNotifyHash = 1 << 6,
+  kNotifyZset = 1 << 7,
+  kNotifyExpired = 1 << 8,
+  kNotifyEvicted = 1 << 9,
+  kNotifyStream = 1 << 10,
+  kNotifyKeyMiss = 1 << 11,
+  kNotifyModule = 1 << 12,
+  kNotifyNew = 1 << 13,
+};
+
+// One class of client-output-buffer-limit; 0: no limit.
+struct OutputLimit {
+  std::atomic<int64_t> hard_bytes{0};
+  std::atomic<int64_t> soft_bytes{0};
+  std::atomic<int64_t> soft_seconds{0};
+};
+
+struct OptionSpec;  // server/admin/option_table.h
+
+class Settings {
+ public:
+  Settings();  // every option at its default
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
+
+  // --- read without a lock; written by Load() and Set() alone, relaxed: each stands for itself.
+  // The defaults are those of the table, set by the constructor. Units are part of the name where
+  // they are not plain counts.
+
+  // network
+  std::atomic<int64_t> port{0};
+  std::atomic<int64_t> unixsocketperm{0};
+  std::atomic<int64_t> tcp_backlog{0};
+  std::atomic<int64_t> tcp_keepalive_s{0};
+  std::atomic<int64_t> timeout_s{0};
+  std::atomic<int64_t> maxclients{0};
+  std::atomic<int64_t> io_threads{0};
+  std::atomic<bool> protected_mode{true};
+  std::atomic<bool> has_password{false};  // requirepass is not empty
+  std::atomic<int64_t> proto_max_bulk_bytes{0};
+  std::atomic<int64_t> client_query_buffer_bytes{0};
+  OutputLimit output_limit_normal;
+  OutputLimit output_limit_pubsub;
+  // general
+  std::atomic<int64_t> databases{0};
+  std::atomic<int64_t> loglevel{kLogNotice};
+  std::atomic<int64_t> hz{0};
+  // memory
+  std::atomic<int64_t> maxmemory_bytes{0};
+  std::atomic<int64_t> maxmemory_policy{kNoEviction};
+  std::atomic<int64_t> maxmemory_samples{0};
+  std::atomic<int64_t> lfu_log_factor{0};
+  std::atomic<int64_t> lfu_decay_minutes{0};
+  std::atomic<bool> lazyfree_lazy_user_flush{false};
+  std::atomic<bool> lazyfree_lazy_user_del{false};
+  // watching
+  std::atomic<int64_t> slowlog_log_slower_than_us{0};  // negative: off
+  std::atomic<int64_t> slowlog_max_len{0};
+  std::atomic<int64_t> latency_monitor_threshold_ms{0};  // 0: off
+  std::atomic<bool> latency_tracking{true};
+  std::atomic<int64_t> notify_keyspace_events{0};  // NotifyClass bits
+  // durability: this version keeps nothing on disk, so these stay at their defaults (no, everysec)
+  std::atomic<bool> appendonly{false};
+  std::atomic<int64_t> appendfsync{kFsyncEverysec};
+  // idemd's own
+  std::atomic<int64_t> idem_token_ttl_ms{0};  // set in seconds
+  std::atomic<int64_t> idem_retention_ms{0};  // set in seconds
+  std::atomic<int64_t> idem_lease_ms{0};
+  std::atomic<int64_t> idem_max_result_bytes{0};
+  std::atomic<int64_t> idem_restart_grace_ms{0};
+  std::atomic<int64_t> idem_max_namespaces{0};
+  std::atomic<int64_t> idem_max_waiters{0};
+
+  // --- texts
+  // The canonical text of an option, as CONFIG GET shows it; "" when there is no such option.
+  std::string Text(absl::string_view name) const;
+  std::string requirepass() const { return Text("requirepass"); }
+  // latency-tracking-info-percentiles, in the order given.
+  std::vector<double> percentiles() const;
+  // bind: the words, a leading '-' included.
+  std::vector<std::string> bind() const;
+  // The absolute path of the file that was loaded; "" when there was none.
+  std::string file() const;
+
+  // --- start
+  // The words after the program's name: `[file.conf] [--name value ...]`, "-" for standard input.
+  // On error the message is what Redis prints under its "*** FATAL CONFIG FILE ERROR" head, that
+  // head included.
+  [[nodiscard]] absl::Status Load(absl::Span<const std::string> arguments);
+  // As Load(), from text instead of a file; for tests and tools.
+  [[nodiscard]] absl::Status LoadText(absl::string_view text);
+  // What Load() took but this version does not do, one sentence each, to be logged.
+  std::vector<std::string> warnings() const;
+
+  // --- while running
+  struct Value {
+    absl::string_view name;
+    std::string text;
+  };
+  // CONFIG GET: each option whose name (or other name) is `wanted`, once, in the table's order.
+  std::vector<Value> Get(absl::FunctionRef<bool(absl::string_view name)> wanted) const;
+  // CONFIG SET: all of the pairs or none. The error's message is the reply without its code word
+  // "ERR". A value that is taken but has no effect yet adds a sentence to `warnings`.
+  [[nodiscard]] absl::Status Set(
+      absl::Span<const std::pair<absl::string_view, absl::string_view>> pairs,
+      std::vector<std::string>* warnings = nullptr);
+  // CONFIG REWRITE: writes what differs from the defaults into the file, whose comments and order
+  // stay.
+  [[nodiscard]] absl::Status Rewrite();
+
+  // `hook` runs after one of `names` got another value through Set(): once per Set(), however many
+  // of them changed. Its error undoes the whole Set(), and the hooks that ran are run again.
+  // Register before the server runs.
+  void OnChange(std::vector<std::string> names, std::function<absl::Status()> hook);
+
+  // --- descriptions, from the table
+  static std::string HelpText();      // idemd --help
+  static std::string SettingsPage();  // docs/settings.md
+  static bool IsOption(absl::string_view name);
+
+ private:
+  friend struct OptionSpec;
+  friend class SettingsLoader;  // settings_file.cc
+  struct Hook {
+    std::vector<std::string> names;
+    std::function<absl::Status()> run;
+  };
+  void Store(size_t option, std::string text);
+  void Publish(size_t option);
+
+  mutable storage::Mutex mutex_;  // texts_, file_, warnings_
+  storage::Mutex change_mutex_;   // one Set() or Rewrite() at a time; taken before mutex_
+  std::vector<std::string> texts_ ABSL_GUARDED_BY(mutex_);  // by place in the table
+  std::string file_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Hook> hooks_;
+};
+
+}  // namespace idemd::server
