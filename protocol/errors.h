@@ -1,4 +1,5 @@
-// Every error text that a client can get, code word first, as Redis 7.0.15 words them where Redis has one.
+// Every error text that a client can get, code word first, as Redis 7.0.15 words them where Redis
+// has one.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -14,11 +15,14 @@ inline constexpr absl::string_view kNoSuchKey = "ERR no such key";
 inline constexpr absl::string_view kWrongType =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr absl::string_view kOutOfRange = "ERR index out of range";
-inline constexpr absl::string_view kOutOfMemory = "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr absl::string_view kOutOfMemory =
+    "OOM command not allowed when used memory > 'maxmemory'.";
 inline constexpr absl::string_view kNoAuth = "NOAUTH Authentication required.";
-inline constexpr absl::string_view kWrongPass = "WRONGPASS invalid username-password pair or user is disabled.";
+inline constexpr absl::string_view kWrongPass =
+    "WRONGPASS invalid username-password pair or user is disabled.";
 inline constexpr absl::string_view kNoProto = "NOPROTO unsupported protocol version";
-inline constexpr absl::string_view kStringTooLong = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+inline constexpr absl::string_view kStringTooLong =
+    "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 inline constexpr absl::string_view kDbIndex = "ERR DB index is out of range";
 inline constexpr absl::string_view kOffset = "ERR offset is out of range";
 inline constexpr absl::string_view kBitOffset = "ERR bit offset is not an integer or out of range";

@@ -1,4 +1,5 @@
-// Redis' glob patterns: * ? [abc] [^a-z] and backslash. Linear in text times stars; no exponential backtracking.
+// Redis' glob patterns: * ? [abc] [^a-z] and backslash. Linear in text times stars; no exponential
+// backtracking.
 #pragma once
 
 #include "absl/strings/string_view.h"

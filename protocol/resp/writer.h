@@ -1,9 +1,10 @@
 // Values to bytes: RESP2 and RESP3 replies, straight into the output buffer.
 //
-// One call writes one value; an array's or map's elements follow it, as many as it announced. In RESP2 maps are flat
-// arrays, nulls "$-1" or "*-1", doubles bulk strings, booleans integers.
+// One call writes one value; an array's or map's elements follow it, as many as it announced. In
+// RESP2 maps are flat arrays, nulls "$-1" or "*-1", doubles bulk strings, booleans integers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -18,24 +19,25 @@ class Writer {
   void set_resp(int version) { resp_ = version; }
   std::string& buffer() { return *out_; }
 
-  void Simple(absl::string_view text);           // +text
+  void Simple(absl::string_view text);  // +text
   void Ok() { out_->append("+OK\r\n", 5); }
-  void Error(absl::string_view text);            // -text; the code word included; line ends become spaces
+  void Error(absl::string_view text);  // -text; the code word included; line ends become spaces
   void Integer(int64_t value);
   void Bulk(absl::string_view bytes);
-  void Null();                                   // $-1 or _
-  void NullArray();                              // *-1 or _
+  void Null();       // $-1 or _
+  void NullArray();  // *-1 or _
   void Array(size_t elements);
-  void Map(size_t pairs);                        // RESP2: array of twice as many
-  void Set(size_t elements);                     // RESP2: array
-  void Push(size_t elements);                    // RESP2: array
-  void Attribute(size_t pairs);                  // RESP3 only
+  void Map(size_t pairs);        // RESP2: array of twice as many
+  void Set(size_t elements);     // RESP2: array
+  void Push(size_t elements);    // RESP2: array
+  void Attribute(size_t pairs);  // RESP3 only
   void Double(double value);
-  void Boolean(bool value);                      // RESP2: 0 or 1
-  void BigNumber(absl::string_view digits);      // RESP2: bulk
+  void Boolean(bool value);                                                 // RESP2: 0 or 1
+  void BigNumber(absl::string_view digits);                                 // RESP2: bulk
   void Verbatim(absl::string_view text, absl::string_view format = "txt");  // RESP2: bulk
-  void BulkInteger(int64_t value);               // $n with decimal digits
-  // For a length known only afterwards: remembers the place; Close() puts the head there (moves the tail).
+  void BulkInteger(int64_t value);  // $n with decimal digits
+  // For a length known only afterwards: remember the place; Insert...() puts the head there (moves
+  // the tail).
   size_t Mark() const { return out_->size(); }
   void InsertArray(size_t mark, size_t elements);
   void InsertMap(size_t mark, size_t pairs);
@@ -43,6 +45,7 @@ class Writer {
 
  private:
   void Head(char kind, uint64_t n);
+  void InsertHead(size_t mark, char kind, uint64_t n);
   std::string* out_;
   int resp_;
 };

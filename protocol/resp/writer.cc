@@ -1,0 +1,198 @@
+// The reply writer: each value is put together on the stack where it is short, so that it costs one
+// append.
+#include "protocol/resp/writer.h"
+
+#include <cstring>
+
+#include "protocol/number.h"
+
+namespace idemd::protocol {
+namespace {
+
+constexpr char kDigitPairs[] =
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546"
+    "4748495051525354555657"
+    "5859606162636465666768697071727374757677787980818283848586878889909192939495969798"
+    "99";
+static_assert(sizeof(kDigitPairs) == 201);
+
+constexpr size_t kDigitsMax = 20;                    // of a uint64
+constexpr size_t kHeadMax = 1 + 1 + kDigitsMax + 2;  // kind, sign, digits, line end
+// A bulk up to this size is copied twice (stack, then output) rather than appended in three pieces.
+constexpr size_t kShortBulk = 232;
+
+size_t DigitCount(uint64_t n) {
+  size_t digits = 1;
+  while (n >= 10'000) {
+    n /= 10'000;
+    digits += 4;
+  }
+  return digits + (n >= 10) + (n >= 100) + (n >= 1000);
+}
+
+// Puts the decimal digits of `n` at `to`, returns the end.
+char* PutDigits(char* to, uint64_t n) {
+  if (n < 10) {
+    *to = static_cast<char>('0' + n);
+    return to + 1;
+  }
+  char* const end = to + DigitCount(n);
+  char* at = end;
+  while (n >= 100) {
+    at -= 2;
+    std::memcpy(at, kDigitPairs + n % 100 * 2, 2);
+    n /= 100;
+  }
+  if (n >= 10) {
+    std::memcpy(at - 2, kDigitPairs + n * 2, 2);
+  } else {
+    at[-1] = static_cast<char>('0' + n);
+  }
+  return end;
+}
+
+char* PutSigned(char* to, int64_t n) {
+  if (n >= 0) return PutDigits(to, static_cast<uint64_t>(n));
+  *to = '-';
+  return PutDigits(to + 1, ~static_cast<uint64_t>(n) + 1);
+}
+
+char* PutLineEnd(char* to) {
+  to[0] = '\r';
+  to[1] = '\n';
+  return to + 2;
+}
+
+size_t PutHead(char* to, char kind, uint64_t n) {
+  *to = kind;
+  return static_cast<size_t>(PutLineEnd(PutDigits(to + 1, n)) - to);
+}
+
+// A line must stay one line, whatever a client's word brought into it.
+void AppendLine(std::string& out, char kind, absl::string_view text) {
+  out.push_back(kind);
+  const size_t start = out.size();
+  out.append(text.data(), text.size());
+  for (size_t i = start; i < out.size(); ++i) {
+    if (out[i] == '\r' || out[i] == '\n') out[i] = ' ';
+  }
+  out.append("\r\n", 2);
+}
+
+}  // namespace
+
+void Writer::Head(char kind, uint64_t n) {
+  char head[kHeadMax];
+  out_->append(head, PutHead(head, kind, n));
+}
+
+void Writer::Simple(absl::string_view text) { AppendLine(*out_, '+', text); }
+
+void Writer::Error(absl::string_view text) { AppendLine(*out_, '-', text); }
+
+void Writer::Integer(int64_t value) {
+  char line[kHeadMax];
+  line[0] = ':';
+  out_->append(line, static_cast<size_t>(PutLineEnd(PutSigned(line + 1, value)) - line));
+}
+
+void Writer::Bulk(absl::string_view bytes) {
+  char whole[kHeadMax + kShortBulk + 2];
+  const size_t head = PutHead(whole, '$', bytes.size());
+  if (bytes.size() <= kShortBulk) {
+    if (!bytes.empty()) std::memcpy(whole + head, bytes.data(), bytes.size());
+    PutLineEnd(whole + head + bytes.size());
+    out_->append(whole, head + bytes.size() + 2);
+    return;
+  }
+  out_->append(whole, head);
+  out_->append(bytes.data(), bytes.size());
+  out_->append("\r\n", 2);
+}
+
+void Writer::BulkInteger(int64_t value) {
+  char digits[kDigitsMax + 1];
+  Bulk(absl::string_view(digits, static_cast<size_t>(PutSigned(digits, value) - digits)));
+}
+
+void Writer::Null() {
+  if (resp_ == 2) {
+    out_->append("$-1\r\n", 5);
+  } else {
+    out_->append("_\r\n", 3);
+  }
+}
+
+void Writer::NullArray() {
+  if (resp_ == 2) {
+    out_->append("*-1\r\n", 5);
+  } else {
+    out_->append("_\r\n", 3);
+  }
+}
+
+void Writer::Array(size_t elements) { Head('*', elements); }
+
+void Writer::Map(size_t pairs) {
+  if (resp_ == 2) {
+    Head('*', pairs * 2);
+  } else {
+    Head('%', pairs);
+  }
+}
+
+void Writer::Set(size_t elements) { Head(resp_ == 2 ? '*' : '~', elements); }
+
+void Writer::Push(size_t elements) { Head(resp_ == 2 ? '*' : '>', elements); }
+
+void Writer::Attribute(size_t pairs) { Head('|', pairs); }
+
+void Writer::Double(double value) {
+  const std::string text = FormatDouble(value);
+  if (resp_ == 2) return Bulk(text);
+  out_->push_back(',');
+  out_->append(text);
+  out_->append("\r\n", 2);
+}
+
+void Writer::Boolean(bool value) {
+  if (resp_ == 2) return Integer(value ? 1 : 0);
+  out_->append(value ? "#t\r\n" : "#f\r\n", 4);
+}
+
+void Writer::BigNumber(absl::string_view digits) {
+  if (resp_ == 2) return Bulk(digits);
+  AppendLine(*out_, '(', digits);
+}
+
+void Writer::Verbatim(absl::string_view text, absl::string_view format) {
+  if (resp_ == 2) return Bulk(text);
+  Head('=', text.size() + 4);
+  // The format is always three characters; a shorter name is padded as Redis does.
+  for (size_t i = 0; i < 3; ++i) out_->push_back(i < format.size() ? format[i] : ' ');
+  out_->push_back(':');
+  out_->append(text.data(), text.size());
+  out_->append("\r\n", 2);
+}
+
+void Writer::InsertHead(size_t mark, char kind, uint64_t n) {
+  char head[kHeadMax];
+  const size_t size = PutHead(head, kind, n);
+  out_->insert(mark, head, size);
+}
+
+void Writer::InsertArray(size_t mark, size_t elements) { InsertHead(mark, '*', elements); }
+
+void Writer::InsertMap(size_t mark, size_t pairs) {
+  if (resp_ == 2) {
+    InsertHead(mark, '*', pairs * 2);
+  } else {
+    InsertHead(mark, '%', pairs);
+  }
+}
+
+void Writer::InsertSet(size_t mark, size_t elements) {
+  InsertHead(mark, resp_ == 2 ? '*' : '~', elements);
+}
+
+}  // namespace idemd::protocol
