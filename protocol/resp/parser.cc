@@ -60,7 +60,8 @@ ParseStatus Parser::Parse(absl::string_view buffer, const ParserLimits& limits, 
     if (count > 0) {
       batch.requests.push_back({.first = static_cast<uint32_t>(first),
                                 .count = static_cast<uint32_t>(count),
-                                .bytes = position_});
+                                .bytes = position_,
+                                .end = consumed_ + position_});
     }
     consumed_ += position_;
     Restart();

@@ -38,6 +38,7 @@ struct RequestSpan {
   uint32_t first = 0;
   uint32_t count = 0;
   size_t bytes = 0;  // how many bytes of the buffer it took
+  size_t end = 0;    // where it ends, counted from the buffer's first byte
 };
 
 struct Batch {
