@@ -18,10 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "storage/sync/mutex.h"
@@ -150,15 +147,20 @@ class Settings {
 
   // --- while running
   struct Value {
-    absl::string_view name;
+    std::string name;  // as the caller spelled it, if it was named in full
     std::string text;
   };
-  // CONFIG GET: each option whose name (or other name) is `wanted`, once, in the table's order.
-  std::vector<Value> Get(absl::FunctionRef<bool(absl::string_view name)> wanted) const;
+  // CONFIG GET: the options that are named or match one of the patterns, each once. An option that
+  // has another name counts as two.
+  std::vector<Value> Get(absl::Span<const absl::string_view> patterns) const;
   // CONFIG SET: all of the pairs or none. The error's message is the reply without its code word
   // "ERR". A value that is taken but has no effect yet adds a sentence to `warnings`.
+  struct SetOptions {
+    bool allow_protected =
+        false;  // enable-protected-configs lets this client change dir and dbfilename
+  };
   [[nodiscard]] absl::Status Set(
-      absl::Span<const std::pair<absl::string_view, absl::string_view>> pairs,
+      absl::Span<const std::pair<absl::string_view, absl::string_view>> pairs, SetOptions options,
       std::vector<std::string>* warnings = nullptr);
   // CONFIG REWRITE: writes what differs from the defaults into the file, whose comments and order
   // stay.
@@ -172,7 +174,8 @@ class Settings {
   // --- descriptions, from the table
   static std::string HelpText();      // idemd --help
   static std::string SettingsPage();  // docs/settings.md
-  static bool IsOption(absl::string_view name);
+  // A password: not to be shown in the slow log or to monitors.
+  static bool IsSecret(absl::string_view name);
 
  private:
   friend struct OptionSpec;
