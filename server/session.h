@@ -45,6 +45,8 @@ struct ClientInfo {
   mutable storage::Mutex mutex;
   std::string name ABSL_GUARDED_BY(mutex);
   std::string user ABSL_GUARDED_BY(mutex) = "default";
+  std::string lib_name ABSL_GUARDED_BY(mutex);     // CLIENT SETINFO
+  std::string lib_version ABSL_GUARDED_BY(mutex);
 };
 
 // The connection as the rest of the server sees it: implemented in server/net.
@@ -79,6 +81,9 @@ struct Session {
   bool close_after_reply = false;
   bool monitor = false;
   bool no_touch = false;
+
+  // What was revealed to this client so far is durable once the log is durable up to here; a reply waits for that.
+  storage::Lsn need = storage::kNoLsn;
 
   // Set while a command of this session waits (IDEM.RESERVE ... WAIT): no further request is executed until it resumes.
   std::shared_ptr<storage::Waiter> waiter;
