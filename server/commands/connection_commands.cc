@@ -12,6 +12,7 @@
 #include "server/commands/connection.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
+#include "server/version.h"
 
 namespace idemd::server {
 namespace {
@@ -25,9 +26,6 @@ constexpr absl::string_view kHelloNoAuth =
 constexpr absl::string_view kAuthNotConfigured =
     "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration "
     "is correct?";
-
-// The version of Redis whose behaviour clients may count on; they branch on it.
-constexpr absl::string_view kRedisVersion = "7.0.15";
 
 using Digest = std::array<unsigned char, 32>;
 
