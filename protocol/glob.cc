@@ -9,10 +9,13 @@
 namespace idemd::protocol {
 namespace {
 
-// Redis compares plain, and so signed, characters: in a range bytes from 0x80 up come before ASCII.
+// What Redis compares in ranges: plain, and so signed, characters, bytes from 0x80 up before ASCII;
+// but what tolower() of a negative character gives in the C locale when case is ignored, which puts
+// them behind ASCII, all but 0xff.
 int Order(char c, bool ignore_case) {
   const auto value = static_cast<signed char>(c);
-  return ignore_case && value > 0 ? absl::ascii_tolower(static_cast<unsigned char>(c)) : value;
+  if (!ignore_case || value == -1) return value;
+  return static_cast<unsigned char>(absl::ascii_tolower(static_cast<unsigned char>(c)));
 }
 
 bool Same(char a, char b, bool ignore_case) {
