@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "storage/sync/mutex.h"
+
 namespace idemd::storage {
 
 // A deadline that never comes. Deadlines are compared with `deadline <= now`.
@@ -38,29 +40,46 @@ struct ClockState {
   bool suspect = false;       // the wall clock jumped and was not followed
 };
 
-// An anchor plus CLOCK_BOOTTIME, drawn to the wall clock by at most 0.5 ms per second while the two differ by less
-// than a second. A jump of the wall clock is not followed until Accept(): late expiry is safe, early expiry is a
-// double charge.
+// A line through CLOCK_BOOTTIME, drawn to the wall clock by at most 0.5 ms per second while the two differ by less than
+// a second. A jump of the wall clock is not followed until Accept(): late expiry is safe, early expiry is a double
+// charge. The line is bent, never broken backwards: each new slope begins at a bend a few milliseconds ahead, so that
+// every reader computes the same time for the same boot time and nobody sees time go back.
 class EffectiveClock final : public Clock {
  public:
   // Starts at the wall clock, but not before `floor_ms` (the last time of the log).
   EffectiveClock(TimeSource& source, int64_t floor_ms);
   int64_t NowNs() override;
   ClockState State();
-  // Follows a wall clock that jumped. Effective time still never goes back: a wall clock behind it only ends the
-  // suspicion once it has caught up.
+  // Follows a wall clock that jumped: forward at once; backward by running at half speed until the wall clock has
+  // caught up, since effective time never goes back.
   ClockState Accept();
-  // Call about once a second, from one thread: measures the wall clock and sets the next second's slew.
+  // Call about once a second: measures the wall clock and sets the slope until the next call.
   void Discipline();
   uint64_t jumps_seen() const { return jumps_seen_.load(std::memory_order_relaxed); }
 
  private:
+  // effective(boot) = at_ns + (boot - boot_ns) * (1 + ppm / 1e6), with ppm_before left of the bend.
+  struct Line {
+    int64_t boot_ns = 0;
+    int64_t at_ns = 0;
+    int64_t ppm_before = 0;
+    int64_t ppm = 0;
+  };
+  static int64_t At(const Line& line, int64_t boot_ns);
+  Line Load() const;
+  void Publish(const Line& line);  // holder of mutex_
+  void Bend(int64_t boot_ns, int64_t ppm) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   TimeSource& source_;
-  // effective = boot + offset, read by all, moved by Discipline() and Accept() alone.
-  std::atomic<int64_t> offset_ns_;
-  // The highest time given out where the offset shrinks; keeps NowNs() from going back.
-  std::atomic<int64_t> floor_ns_;
-  std::atomic<int64_t> last_difference_ns_{0};
+  Mutex mutex_;  // Discipline() and Accept()
+  bool following_back_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t last_difference_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Seqlock over the line: odd while it is written. Writers hold mutex_; readers are NowNs(), any thread.
+  std::atomic<uint64_t> version_{0};
+  std::atomic<int64_t> boot_ns_{0};
+  std::atomic<int64_t> at_ns_{0};
+  std::atomic<int64_t> ppm_before_{0};
+  std::atomic<int64_t> ppm_{0};
   std::atomic<bool> suspect_{false};
   std::atomic<uint64_t> jumps_seen_{0};
 };

@@ -88,8 +88,6 @@ class Unit {
   // --- reads. Without the key's lock the read is lock-free; an expired key is removed, so that it may take the lock for
   // a moment. With it, what is seen stays true until the unit ends.
   KeyView Find(DbIndex db, const HashedKey& key, bool touch = true);
-  // The fast path of a pipeline: brings the key's bucket into the cache.
-  void Prefetch(DbIndex db, const HashedKey& key) const;
   // Counts one replay of the stored answer at `view` (a record of this unit).
   static void CountReplay(const KeyView& view);
 
@@ -99,6 +97,8 @@ class Unit {
   void SetRecord(DbIndex db, const HashedKey& key, const Record& record, int64_t deadline_ms);
   bool Remove(DbIndex db, const HashedKey& key);
   bool SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms);
+  // Applies what a life function decided.
+  void Apply(DbIndex db, const HashedKey& key, const Action& action);
   // Makes the string at `key` (absent: empty) exactly `size` bytes, old bytes kept, new ones zero, and hands them out
   // to be edited before the unit ends. Keeps the deadline. The key must hold no record.
   absl::Span<char> Edit(DbIndex db, const HashedKey& key, size_t size);
@@ -134,32 +134,51 @@ class Unit {
 
  private:
   friend class Store;
+  // One changed key. The views live in `entry`, or in the entry that was removed, which the epoch keeps until the unit
+  // ends.
   struct Change {
     Shard* shard;
     DbIndex db;
-    HashedKey key;  // bytes live in `entry` or, removed, in the retired entry until the epoch ends
-    Entry* entry;   // nullptr: removed
+    HashedKey key;
+    Entry* entry;        // null: removed
+    bool deadline_only;  // the value is as before
   };
-  Entry* FindEntryLocked(Shard& shard, DbIndex db, const HashedKey& key);
-  void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh);
-  void RemoveEntry(Shard& shard, DbIndex db, const HashedKey& key);
-  void NoteChange(Shard& shard, DbIndex db, absl::string_view key_bytes, uint64_t hash, Entry* entry);
-  void ReadTime();
+  struct Served {
+    std::shared_ptr<Waiter> waiter;
+    WaitAnswer answer;
+  };
+  Shard& ShardOf(const HashedKey& key) const;
+  void LockShard(uint32_t number);
+  KeyView FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool touch);
+  KeyView FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool touch);
+  Entry* LiveEntry(Shard& shard, DbIndex db, const HashedKey& key);
+  Entry* NewEntry(const HashedKey& key, absl::string_view value, int64_t deadline_ms);
+  void Publish(Shard& shard, DbIndex db, uint64_t hash, Entry* fresh);
+  void RemoveEntry(Shard& shard, DbIndex db, Entry* entry, uint64_t hash);
+  void NoteChange(const Change& change);
+  void DropTable(Shard& shard, DbIndex db);
   void ServeWaiters();
+  void ServeLine(Shard& shard, const std::string& name);
   void AppendEffects();
+  void ResolveServed();
+  void Unlock();
   void Need(Lsn lsn) { need_ = lsn > need_ ? lsn : need_; }
 
   Store& store_;
   EpochGuard guard_;
-  uint64_t held_ = 0;  // bit per shard
+  uint64_t held_ = 0;  // a bit per shard
   int64_t now_ns_ = 0;
   Lsn need_ = kNoLsn;
   uint32_t changes_ = 0;
   bool sealed_ = false;
-  bool all_databases_changed_ = false;
+  bool serve_all_ = false;  // whole databases changed: every line is looked at
   absl::InlinedVector<Change, 2> changed_;
-  absl::InlinedVector<Effect, 1> whole_effects_;  // FLUSHDB, FLUSHALL, SWAPDB
+  std::vector<Effect> whole_effects_;  // FLUSHDB, FLUSHALL, SWAPDB
+  std::vector<Served> served_;
 };
+
+// What a key holds, as the life functions take it.
+Subject SubjectOf(const KeyView& view);
 
 class Store {
  public:
@@ -188,7 +207,12 @@ class Store {
   int64_t Tick();
   // Called (from any thread) when a waiter needs an earlier Tick() than the one announced.
   void SetWake(std::function<void()> wake);
+  // The limits that life functions take, from the settings and the memory in use.
+  Limits CurrentLimits() const;
 
+  // The fast path of a pipeline: brings the key's bucket into the cache. Inside an epoch guard.
+  void Prefetch(DbIndex db, const HashedKey& key) const;
+  size_t waiters() const;         // callers in line, all keys
   uint64_t memory_bytes() const;  // keys, values and tables
   bool OverMemoryLimit() const;
   // Debug builds and tests: walks every shard and checks its invariants.
@@ -196,7 +220,9 @@ class Store {
 
  private:
   friend class Unit;
+  friend struct Shard;
   class Impl;
+  int64_t SweepExpired();
   Clock& clock_;
   EffectLog& log_;
   Settings settings_;

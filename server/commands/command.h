@@ -50,7 +50,7 @@ enum Flag : uint32_t {
   kProtected = 1u << 20,
   // Categories that no flag or group implies.
   kDangerous = 1u << 21,
-  kTransactionGroup = 1u << 22,
+
 };
 
 enum class Group : uint8_t {

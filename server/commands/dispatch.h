@@ -6,13 +6,17 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "protocol/resp/parser.h"
+#include "protocol/resp/writer.h"
 #include "server/commands/services.h"
 #include "server/session.h"
 
 namespace idemd::server {
 
-struct ThreadStats;  // server/admin/stats.h
+struct ThreadStats;   // server/admin/stats.h
+struct CommandEntry;  // server/commands/table.h
 
 class Dispatcher {
  public:
@@ -31,6 +35,9 @@ class Dispatcher {
   ThreadStats& thread_stats() { return *thread_stats_; }
 
  private:
+  void RunOne(Session& session, absl::Span<const absl::string_view> words, const CommandEntry* entry,
+              const CommandEntry* container, uint64_t hash, int first_key, protocol::Writer& reply, int64_t* now_us);
+
   Services& services_;
   ThreadStats* thread_stats_;
 };

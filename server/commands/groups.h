@@ -12,5 +12,19 @@ absl::Span<const CommandSpec> ServerCommands();      // server_commands.cc
 absl::Span<const CommandSpec> InfoCommands();        // info_command.cc: INFO
 absl::Span<const CommandSpec> CommandCommands();     // command_command.cc: COMMAND
 absl::Span<const CommandSpec> ObserveCommands();     // observe_commands.cc: SLOWLOG, LATENCY, MEMORY, MONITOR
+absl::Span<const CommandSpec> KeyCommands();         // key_commands.cc: DEL, RENAME, COPY, ...
+absl::Span<const CommandSpec> LifetimeCommands();    // lifetime_commands.cc: EXPIRE, TTL, ...
+absl::Span<const CommandSpec> ScanCommands();        // scan_commands.cc: SCAN, KEYS, RANDOMKEY
+absl::Span<const CommandSpec> ObjectCommands();      // object_commands.cc: OBJECT
+absl::Span<const CommandSpec> ConfigCommands();  // config_commands.cc: CONFIG
+absl::Span<const CommandSpec> StringCommands();  // string_commands.cc: GET, SET, ...
+absl::Span<const CommandSpec> BitCommands();  // bit_commands.cc: SETBIT, BITCOUNT, ...
+absl::Span<const CommandSpec> IdemTokenCommands();  // idem_token.cc
+absl::Span<const CommandSpec> IdemReserveCommands();  // idem_reserve.cc
+absl::Span<const CommandSpec> IdemFencedCommands();  // idem_fenced.cc
+absl::Span<const CommandSpec> IdemStatusCommands();  // idem_status.cc
+absl::Span<const CommandSpec> IdemTransitionCommands();  // idem_transition.cc
+absl::Span<const CommandSpec> IdemThrottleCommands();  // idem_throttle.cc
+absl::Span<const CommandSpec> IdemStatsCommands();  // idem_stats.cc
 
 }  // namespace idemd::server

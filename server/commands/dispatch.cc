@@ -1,0 +1,164 @@
+// From a batch of requests to replies: look up, prefetch, check, run, count.
+//
+// A batch is worked off in chunks: all commands of a chunk are looked up, their first keys hashed and the buckets
+// prefetched, before the first of them runs, so that the cache misses of a pipeline overlap.
+#include "server/commands/dispatch.h"
+
+#include <array>
+#include <chrono>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "protocol/errors.h"
+#include "protocol/resp/writer.h"
+#include "server/admin/stats.h"
+#include "server/clients.h"
+#include "server/commands/context.h"
+#include "server/commands/observe.h"
+#include "server/commands/table.h"
+#include "storage/store.h"
+
+namespace idemd::server {
+namespace {
+
+namespace errors = protocol::errors;
+using Words = absl::Span<const absl::string_view>;
+
+constexpr size_t kChunk = 32;            // prefetches in flight; more would push each other out of the cache
+constexpr size_t kShownArgsBytes = 128;  // of an unknown command's arguments, as Redis shows them
+
+int64_t SteadyUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+struct Prepared {
+  const CommandEntry* entry = nullptr;      // what runs; null: unknown
+  const CommandEntry* container = nullptr;  // set when only the subcommand is unknown
+  uint64_t hash = 0;
+  int first_key = 0;
+};
+
+std::string UnknownCommand(Words words) {
+  std::string args;
+  for (size_t i = 1; i < words.size() && args.size() < kShownArgsBytes; ++i)
+    absl::StrAppend(&args, "'", words[i].substr(0, kShownArgsBytes - args.size()), "' ");
+  return absl::StrCat("ERR unknown command '", words[0].substr(0, 128), "', with args beginning with: ", args);
+}
+
+std::string UnknownSubcommand(const CommandEntry& container, Words words) {
+  return absl::StrCat("ERR unknown subcommand '", words[1].substr(0, 128), "'. Try ",
+                      absl::AsciiStrToUpper(container.full_name), " HELP.");
+}
+
+Prepared Prepare(Services& services, const Session& session, Words words) {
+  Prepared p;
+  p.entry = services.commands.Find(words[0]);
+  if (p.entry == nullptr) return p;
+  if (!p.entry->subcommands.empty() && words.size() > 1) {
+    const CommandEntry* sub = services.commands.FindSubcommand(*p.entry, words[1]);
+    if (sub == nullptr) p.container = p.entry;
+    p.entry = sub;
+    if (sub == nullptr) return p;
+  }
+  const int first = p.entry->spec->keys.first;
+  if (first == 0 || words.size() <= static_cast<size_t>(first)) return p;
+  const storage::HashedKey key(words[static_cast<size_t>(first)]);
+  p.first_key = first;
+  p.hash = key.hash;
+  services.store.Prefetch(session.db, key);
+  return p;
+}
+
+// Why the command must not run, or "". Tested in Redis' order.
+std::string Refusal(Services& services, const Session& session, const Prepared& p, Words words) {
+  if (p.entry == nullptr) return p.container != nullptr ? UnknownSubcommand(*p.container, words) : UnknownCommand(words);
+  const CommandSpec& spec = *p.entry->spec;
+  if (!ArityFits(spec, words.size()) || spec.handler == nullptr)
+    return absl::StrCat("ERR wrong number of arguments for '", p.entry->full_name, "' command");
+  if (!session.authenticated && (spec.flags & kNoAuth) == 0) return std::string(errors::kNoAuth);
+  if ((spec.flags & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
+  return {};
+}
+
+// The code word of the error reply at `mark`, or "" when the reply is none.
+absl::string_view ErrorCode(const std::string& out, size_t mark) {
+  if (out.size() <= mark || out[mark] != '-') return {};
+  const size_t end = out.find_first_of(" \r", mark);
+  return absl::string_view(out).substr(mark + 1, end - mark - 1);
+}
+
+}  // namespace
+
+Dispatcher::Dispatcher(Services& services) : services_(services), thread_stats_(&services.stats.Register()) {}
+Dispatcher::~Dispatcher() = default;
+
+size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t first, size_t out_soft_limit,
+                       std::string& out) {
+  storage::EpochGuard guard;  // one for all; those of the units nest in it
+  protocol::Writer reply(out, session.resp);
+  std::array<Prepared, kChunk> prepared;
+  ClientInfo& info = session.info();
+  int64_t now_us = SteadyUs();
+  info.last_active_ms.store(now_us / 1000, std::memory_order_relaxed);
+  size_t done = first;
+  while (done < batch.requests.size()) {
+    const size_t chunk = std::min(kChunk, batch.requests.size() - done);
+    for (size_t i = 0; i < chunk; ++i)
+      prepared[i] = Prepare(services_, session, batch.words_of(batch.requests[done + i]));
+    for (size_t i = 0; i < chunk; ++i, ++done) {
+      if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
+      RunOne(session, batch.words_of(batch.requests[done]), prepared[i].entry, prepared[i].container, prepared[i].hash,
+             prepared[i].first_key, reply, &now_us);
+    }
+  }
+  return done - first;
+}
+
+void Dispatcher::RunOne(Session& session, Words words, const CommandEntry* entry, const CommandEntry* container,
+                        uint64_t hash, int first_key, protocol::Writer& reply, int64_t* now_us) {
+  const Prepared p{entry, container, hash, first_key};
+  std::string& out = reply.buffer();
+  const size_t mark = out.size();
+  if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipThis;
+  const std::string refusal = Refusal(services_, session, p, words);
+  if (refusal.empty()) {
+    session.info().last_command.store(entry->spec, std::memory_order_relaxed);
+    {
+      storage::Unit unit(services_.store);
+      Context context{services_, session, unit, reply, words, entry->spec, hash, first_key};
+      entry->spec->handler(context);
+      unit.Commit();
+      session.need = std::max(session.need, unit.need());
+    }
+    const int64_t end_us = SteadyUs();
+    const absl::string_view code = ErrorCode(out, mark);
+    thread_stats_->OnCommand(entry->ordinal, end_us - *now_us, !code.empty());
+    if (!code.empty()) thread_stats_->OnError(code);
+    NoteDuration(services_, session, *entry->spec, words, end_us - *now_us);
+    *now_us = end_us;
+    if (services_.clients.monitors() != 0) ShowToMonitors(services_, session, *entry->spec, words);
+  } else {
+    reply.Error(refusal);
+    thread_stats_->OnError(ErrorCode(out, mark));
+    if (entry != nullptr) thread_stats_->OnRejected(entry->ordinal);
+  }
+  ClientInfo& info = session.info();
+  info.commands.store(info.commands.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  reply.set_resp(session.resp);  // HELLO and RESET change it
+  if (session.reply_mode != ReplyMode::kOn) {
+    out.resize(mark);
+    if (session.reply_mode == ReplyMode::kSkipThis) session.reply_mode = ReplyMode::kOn;
+  }
+}
+
+void Dispatcher::Closed(Session& session) {
+  if (session.waiter != nullptr) {
+    session.waiter->Cancel();
+    session.waiter.reset();
+  }
+  if (session.monitor) services_.clients.RemoveMonitor(session.info().id);
+}
+
+}  // namespace idemd::server

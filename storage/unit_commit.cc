@@ -1,0 +1,140 @@
+// How a unit ends: waiters of changed keys are served, effects go to the log, locks are released, answers leave.
+#include <utility>
+
+#include "storage/shard.h"
+#include "storage/store.h"
+
+namespace idemd::storage {
+
+void Unit::Commit() {
+  if (held_ == 0) return;
+  if (!changed_.empty() || serve_all_) {
+    ServeWaiters();
+    AppendEffects();
+    changed_.clear();
+    whole_effects_.clear();
+    serve_all_ = false;
+  }
+  Unlock();
+  if (!served_.empty()) ResolveServed();
+}
+
+void Unit::ServeWaiters() {
+  if (store_.impl_->waiters.load(std::memory_order_relaxed) == 0) return;
+  // Serving changes keys too, but only those whose line was just looked at.
+  const size_t changes = changed_.size();
+  for (size_t i = 0; i < changes; ++i) {
+    const Change change = changed_[i];
+    if (!change.shard->lines.empty()) ServeLine(*change.shard, WaitLines::Name(change.db, change.key.bytes));
+  }
+  if (!serve_all_) return;
+  for (Shard& shard : store_.impl_->shards)
+    for (const std::string& name : shard.lines.Names()) ServeLine(shard, name);
+}
+
+// Looks at the waiters of one key in order of arrival, as though they called now. Who would be PENDING waits on, unless
+// its patience has run out. A waiter's own change is seen by those behind it.
+void Unit::ServeLine(Shard& shard, const std::string& name) {
+  WaitLine* line = shard.lines.FindNamed(name);
+  if (line == nullptr) return;
+  const DbIndex db = WaitLines::DbOf(name);
+  const HashedKey key(WaitLines::KeyOf(name));
+  const Limits limits = store_.CurrentLimits();
+  absl::string_view shared_bytes;
+  std::shared_ptr<const std::string> shared;
+  std::deque<std::shared_ptr<Waiter>> stay;
+  int64_t wake = kNoDeadline;
+  for (std::shared_ptr<Waiter>& waiter : line->waiters) {
+    if (waiter->canceled_or_done()) continue;
+    const KeyView view = FindLocked(shard, db, key, false);
+    const Subject subject = SubjectOf(view);
+    const int64_t now = now_ms();
+    const ReserveOutcome outcome = Reserve(
+        subject, waiter->request, now, limits, [this] { return store_.fences_.Next(); },
+        [&] { return waiter->origin == nullptr ? TokenOrigin::kUnissued : waiter->origin(*waiter, now); });
+    const bool pending = outcome.error == LifeError::kNone && outcome.reply.status == ReserveStatus::kPending;
+    if (pending && waiter->give_up_at_ms > now) {
+      wake = std::min({wake, waiter->give_up_at_ms, NextChange(subject, now)});
+      stay.push_back(std::move(waiter));
+      continue;
+    }
+    if (!waiter->Cancel()) continue;  // gone in this very moment
+    WaitAnswer answer;
+    answer.error = outcome.error;
+    answer.reply = outcome.reply;
+    answer.took_over = outcome.took_over;
+    if (outcome.reply.has_payload) {
+      if (shared == nullptr || shared_bytes.data() != outcome.reply.payload.data() ||
+          shared_bytes.size() != outcome.reply.payload.size()) {
+        shared_bytes = outcome.reply.payload;
+        shared = std::make_shared<const std::string>(shared_bytes.data(), shared_bytes.size());
+      }
+      answer.payload = shared;
+    }
+    answer.reply.payload = {};
+    if (outcome.reply.status == ReserveStatus::kDone && outcome.error == LifeError::kNone) CountReplay(view);
+    Apply(db, key, outcome.action);
+    served_.push_back({std::move(waiter), std::move(answer)});
+  }
+  store_.impl_->waiters.fetch_sub(line->waiters.size() - stay.size(), std::memory_order_relaxed);
+  line->waiters = std::move(stay);
+  if (line->waiters.empty()) {
+    shard.lines.Close(db, key.bytes);
+    return;
+  }
+  if (line->wake_ms <= now_ms() || wake < line->wake_ms) {
+    line->wake_ms = wake;
+    store_.impl_->timer.Add({wake, shard.number, name});
+  }
+}
+
+void Unit::AppendEffects() {
+  if (!store_.impl_->logs) return;
+  std::vector<Effect> effects;
+  std::deque<std::string> texts;  // of records; a deque, since effects keep views
+  effects.reserve(changed_.size() + whole_effects_.size());
+  for (const Change& change : changed_) {
+    Effect effect;
+    effect.db = change.db;
+    effect.key = change.key.bytes;
+    if (change.entry == nullptr) {
+      effect.kind = EffectKind::kDelete;
+    } else {
+      effect.deadline_ms = change.entry->deadline_ms();
+      if (change.deadline_only) {
+        effect.kind = effect.deadline_ms == kNoDeadline ? EffectKind::kPersist : EffectKind::kExpireAt;
+      } else {
+        effect.kind = EffectKind::kSet;
+        effect.value = change.entry->value();
+        if (change.entry->form() == EntryForm::kRecord) {
+          texts.emplace_back();
+          AppendText(Unpack(effect.value), texts.back());
+          effect.value = texts.back();
+        }
+      }
+    }
+    effects.push_back(effect);
+  }
+  effects.insert(effects.end(), whole_effects_.begin(), whole_effects_.end());
+  const Lsn lsn = store_.log_.Append(effects);
+  for (const Change& change : changed_) {
+    if (change.entry != nullptr)
+      change.entry->set_lsn(lsn);
+    else
+      change.shard->removal_lsn.store(lsn, std::memory_order_release);
+  }
+  if (!whole_effects_.empty())
+    for (Shard& shard : store_.impl_->shards) shard.removal_lsn.store(lsn, std::memory_order_release);
+  Need(lsn);
+}
+
+void Unit::ResolveServed() {
+  store_.stats_.Add(StorageStats::kWaitsServed, served_.size());
+  for (Served& served : served_) {
+    served.answer.need = need_;
+    served.waiter->Resolve(served.answer);
+  }
+  served_.clear();
+}
+
+}  // namespace idemd::storage

@@ -1,0 +1,149 @@
+// Whole-database work of a unit: counting, walking, emptying and swapping.
+#include <numeric>
+
+#include "storage/shard.h"
+#include "storage/store.h"
+#include "storage/token/token.h"
+
+namespace idemd::storage {
+namespace {
+
+// One SCAN call looks at no more than this many buckets beyond ten per key asked for, so that a sparse database of a
+// few keys is walked in one call and a call stays short all the same.
+constexpr uint64_t kScanBucketsMin = 8192;
+constexpr uint64_t kScanBucketsPerKey = 10;
+constexpr int kRandomTries = 64;
+
+// The value's bytes are left out of a string that is edited in place: they may be read under its lock only.
+KeyView ScanView(const Entry& entry) {
+  KeyView view;
+  view.type = entry.form() == EntryForm::kRecord ? ValueType::kRecord : ValueType::kString;
+  if (entry.form() != EntryForm::kBuffer) view.bytes = entry.value();
+  view.deadline_ms = entry.deadline_ms();
+  view.access_s = entry.access_s();
+  view.edited = entry.form() == EntryForm::kBuffer;
+  return view;
+}
+
+}  // namespace
+
+uint64_t Unit::Size(DbIndex db) const {
+  uint64_t n = 0;
+  for (const Shard& shard : store_.impl_->shards) {
+    const Table* table = shard.tables[db].load(std::memory_order_acquire);
+    if (table != nullptr) n += table->size();
+  }
+  return n;
+}
+
+uint64_t Unit::SizeWithDeadline(DbIndex db) const {
+  uint64_t n = 0;
+  for (const Shard& shard : store_.impl_->shards) n += shard.with_deadline[db].load(std::memory_order_relaxed);
+  return n;
+}
+
+absl::string_view Unit::RandomKey(DbIndex db) {
+  for (int attempt = 0; attempt < kRandomTries; ++attempt) {
+    const uint64_t total = Size(db);
+    if (total == 0) return {};
+    uint64_t place = RandomU64() % total;
+    for (Shard& shard : store_.impl_->shards) {
+      const Table* table = shard.tables[db].load(std::memory_order_acquire);
+      const uint64_t here = table == nullptr ? 0 : table->size();
+      if (place >= here) {
+        place -= here;
+        continue;
+      }
+      const Entry* entry = table->Random(RandomU64());
+      if (entry == nullptr) break;
+      if (entry->deadline_ms() == kNoDeadline || !entry->expired(now_ms())) return entry->key();
+      break;
+    }
+  }
+  return {};
+}
+
+uint64_t Unit::Scan(DbIndex db, uint64_t cursor, uint64_t count,
+                    absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each) {
+  uint64_t number = cursor >> 32;
+  uint32_t inside = static_cast<uint32_t>(cursor);
+  uint64_t buckets = std::max(kScanBucketsMin, count < UINT64_MAX / kScanBucketsPerKey ? count * kScanBucketsPerKey : count);
+  uint64_t seen = 0;
+  while (number < kShards) {
+    const Table* table = store_.impl_->shards[number].tables[db].load(std::memory_order_acquire);
+    if (table != nullptr && table->size() != 0) {
+      inside = table->Scan(inside, [&](Entry& entry) {
+        ++seen;
+        if (entry.deadline_ms() == kNoDeadline || !entry.expired(now_ms())) each(entry.key(), ScanView(entry));
+      });
+    } else {
+      inside = 0;
+    }
+    if (inside == 0) ++number;
+    if (seen >= count || --buckets == 0) break;
+  }
+  return number >= kShards ? 0 : number << 32 | inside;
+}
+
+void Unit::ForEach(DbIndex db, absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each) {
+  for (Shard& shard : store_.impl_->shards) {
+    const Table* table = shard.tables[db].load(std::memory_order_acquire);
+    if (table == nullptr) continue;
+    table->ForEach([&](Entry& entry) {
+      if (entry.deadline_ms() == kNoDeadline || !entry.expired(now_ms())) each(entry.key(), ScanView(entry));
+    });
+  }
+}
+
+void Unit::DropTable(Shard& shard, DbIndex db) {
+  Table* table = shard.tables[db].exchange(nullptr, std::memory_order_acq_rel);
+  shard.with_deadline[db].store(0, std::memory_order_relaxed);
+  shard.sweep_position[db] = 0;
+  if (table == nullptr) return;
+  uint64_t bytes = 0;
+  table->ForEach([&](Entry& entry) { bytes += entry.memory_bytes(); });
+  shard.entry_bytes.store(shard.entry_bytes.load(std::memory_order_relaxed) - bytes, std::memory_order_relaxed);
+  changes_ += static_cast<uint32_t>(table->size());
+  // Freed with all its entries once no reader can be inside.
+  Retire(table, [](void* p) { delete static_cast<Table*>(p); });
+}
+
+void Unit::FlushDb(DbIndex db) {
+  for (Shard& shard : store_.impl_->shards) DropTable(shard, db);
+  Effect effect;
+  effect.kind = EffectKind::kFlushDb;
+  effect.db = db;
+  whole_effects_.push_back(effect);
+  serve_all_ = true;
+}
+
+void Unit::FlushAll() {
+  for (Shard& shard : store_.impl_->shards)
+    for (DbIndex db = 0; db < kDatabases; ++db) DropTable(shard, db);
+  Effect effect;
+  effect.kind = EffectKind::kFlushAll;
+  whole_effects_.push_back(effect);
+  serve_all_ = true;
+}
+
+void Unit::SwapDb(DbIndex a, DbIndex b) {
+  if (a == b) return;
+  for (Shard& shard : store_.impl_->shards) {
+    Table* table_a = shard.tables[a].load(std::memory_order_relaxed);
+    shard.tables[a].store(shard.tables[b].load(std::memory_order_relaxed), std::memory_order_release);
+    shard.tables[b].store(table_a, std::memory_order_release);
+    const uint64_t deadlines_a = shard.with_deadline[a].load(std::memory_order_relaxed);
+    shard.with_deadline[a].store(shard.with_deadline[b].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    shard.with_deadline[b].store(deadlines_a, std::memory_order_relaxed);
+    std::swap(shard.sweep_position[a], shard.sweep_position[b]);
+  }
+  Effect effect;
+  effect.kind = EffectKind::kSwapDb;
+  effect.db = a;
+  effect.other_db = b;
+  whole_effects_.push_back(effect);
+  serve_all_ = true;
+  ++changes_;
+}
+
+}  // namespace idemd::storage

@@ -1,0 +1,77 @@
+// Who waits at which key of one shard, in order of arrival, and when time alone will change something for them.
+//
+// Threads   WaitLines: holder of the shard's lock. WaitTimer: any thread; its lock is taken after shard locks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "storage/effect.h"
+#include "storage/sync/mutex.h"
+#include "storage/wait/waiter.h"
+
+namespace idemd::storage {
+
+struct WaitLine {
+  std::deque<std::shared_ptr<Waiter>> waiters;
+  int64_t wake_ms = kNoDeadline;  // the timer will look at this line by then
+};
+
+class WaitLines {
+ public:
+  bool empty() const { return lines_.empty(); }
+  // One string names database and key, so that a look-up makes no pair.
+  static std::string Name(DbIndex db, absl::string_view key) {
+    std::string name(1, static_cast<char>(db));
+    name.append(key.data(), key.size());
+    return name;
+  }
+  static DbIndex DbOf(absl::string_view name) { return static_cast<unsigned char>(name[0]); }
+  static absl::string_view KeyOf(absl::string_view name) { return name.substr(1); }
+
+  WaitLine* Find(DbIndex db, absl::string_view key) { return FindNamed(Name(db, key)); }
+  WaitLine* FindNamed(const std::string& name) {
+    auto it = lines_.find(name);
+    return it == lines_.end() ? nullptr : &it->second;
+  }
+  WaitLine& Open(DbIndex db, absl::string_view key) { return lines_[Name(db, key)]; }
+  void Close(DbIndex db, absl::string_view key) { lines_.erase(Name(db, key)); }
+  std::vector<std::string> Names() const;
+
+ private:
+  absl::flat_hash_map<std::string, WaitLine> lines_;
+};
+
+// The times at which lines want to be looked at. Entries are never taken back: looking at a line too early is harmless.
+class WaitTimer {
+ public:
+  struct Due {
+    int64_t at_ms;
+    uint32_t shard;
+    std::string name;  // WaitLines::Name
+  };
+  void Add(Due due);
+  std::vector<Due> TakeDue(int64_t now_ms);
+  int64_t next_ms() const { return next_ms_.load(std::memory_order_relaxed); }
+  // Called when something earlier than everything before was added.
+  void SetWake(std::function<void()> wake);
+
+ private:
+  struct Later {
+    bool operator()(const Due& a, const Due& b) const { return a.at_ms > b.at_ms; }
+  };
+  mutable Mutex mutex_;
+  std::priority_queue<Due, std::vector<Due>, Later> due_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<int64_t> next_ms_{kNoDeadline};
+};
+
+}  // namespace idemd::storage
