@@ -21,13 +21,15 @@ ARROWS = {
     # session.h and clients.h: what one connection is, seen from both sides.
     "server": (["server/session.h", "server/clients.h", "storage/wait/waiter.h", "storage/effect.h",
                 "storage/sync/mutex.h"], ["absl/"]),
-    "server/commands": (["protocol/", "storage/store.h", "server/session.h", "server/clients.h",
+    "server/commands": (["protocol/", "storage/store.h", "server/session.h", "server/clients.h", "server/version.h",
                          "server/admin/"], ["absl/"]),
     "server/journal": (["protocol/", "storage/effect.h", "server/commands/dispatch.h"], ["absl/"]),
-    # Locks are storage/sync/mutex.h everywhere.
-    "server/admin": (["storage/stats.h", "storage/sync/mutex.h"], ["absl/"]),
+    # Locks are storage/sync/mutex.h everywhere. Settings are read with the numbers, patterns and quotes of requests.
+    "server/admin": (["storage/stats.h", "storage/sync/mutex.h", "protocol/number.h", "protocol/glob.h",
+                      "protocol/resp/split.h"], ["absl/"]),
     "server/net": (["protocol/", "server/session.h", "server/clients.h", "server/commands/dispatch.h",
-                    "server/admin/settings.h", "server/admin/stats.h", "server/admin/log.h"],
+                    "server/admin/settings.h", "server/admin/stats.h", "server/admin/log.h",
+                    "storage/sync/mutex.h"],
                    ["absl/", "boost/", "sys/", "netinet/", "arpa/"]),
 }
 FREE = ("server/main.cc", "tests/", "bench/", "examples/")
