@@ -68,7 +68,7 @@ struct OutputLimit {
   std::atomic<int64_t> soft_seconds{0};
 };
 
-struct OptionSpec;  // server/admin/option_table.h
+struct OptionSpec;  // server/admin/option.h
 
 class Settings {
  public:
@@ -170,6 +170,8 @@ class Settings {
   // of them changed. Its error undoes the whole Set(), and the hooks that ran are run again.
   // Register before the server runs.
   void OnChange(std::vector<std::string> names, std::function<absl::Status()> hook);
+  // Runs every hook once, after Load(): brings those who keep copies of settings up to date.
+  [[nodiscard]] absl::Status RunHooks();
 
   // --- descriptions, from the table
   static std::string HelpText();      // idemd --help
@@ -178,14 +180,21 @@ class Settings {
   static bool IsSecret(absl::string_view name);
 
  private:
-  friend struct OptionSpec;
   friend class SettingsLoader;  // settings_file.cc
   struct Hook {
     std::vector<std::string> names;
     std::function<absl::Status()> run;
   };
-  void Store(size_t option, std::string text);
-  void Publish(size_t option);
+  // One option's new text, checked, before anything changes.
+  struct Change {
+    size_t option;
+    std::string text;
+  };
+  absl::Status ReadPairs(absl::Span<const std::pair<absl::string_view, absl::string_view>> pairs,
+                         SetOptions options, std::vector<Change>* changes) const;
+  // Keeps the text, and brings the atomics made from it up to date.
+  void Keep(size_t option, std::string text);
+  std::string TextOf(size_t option) const;
 
   mutable storage::Mutex mutex_;  // texts_, file_, warnings_
   storage::Mutex change_mutex_;   // one Set() or Rewrite() at a time; taken before mutex_

@@ -1,0 +1,289 @@
+// The options of Redis 7.0 that this version takes and shows but does nothing about, so that a file
+// made for Redis starts idemd; each is named in the log when it is set.
+#include <climits>
+
+#include "server/admin/option.h"
+
+namespace idemd::server {
+namespace {
+
+using S = Settings;
+using T = OptionType;
+
+constexpr int64_t kIntMin = INT_MIN;
+constexpr int64_t kIntMax = INT_MAX;
+
+constexpr OptionSpec Bool(const char* name, const char* initial, uint8_t flags = 0,
+                          const char* alias = nullptr) {
+  return {.name = name,
+          .type = T::kBool,
+          .initial = initial,
+          .alias = alias,
+          .flags = flags,
+          .effect = Effect::kNone};
+}
+constexpr OptionSpec Flag(const char* name, const char* initial, std::atomic<bool> S::*flag) {
+  return {
+      .name = name, .type = T::kBool, .initial = initial, .effect = Effect::kNone, .flag = flag};
+}
+constexpr OptionSpec Text(const char* name, const char* initial = "", uint8_t flags = 0,
+                          const char* alias = nullptr) {
+  return {.name = name,
+          .type = T::kText,
+          .initial = initial,
+          .alias = alias,
+          .flags = flags,
+          .effect = Effect::kNone};
+}
+constexpr OptionSpec Integer(const char* name, const char* initial, int64_t min = 0,
+                             int64_t max = kIntMax, const char* alias = nullptr, uint8_t flags = 0,
+                             std::atomic<int64_t> S::*number = nullptr) {
+  return {.name = name,
+          .type = T::kInteger,
+          .initial = initial,
+          .min = min,
+          .max = max,
+          .alias = alias,
+          .flags = flags,
+          .effect = Effect::kNone,
+          .number = number};
+}
+constexpr OptionSpec Memory(const char* name, const char* initial, int64_t min = 0,
+                            const char* alias = nullptr) {
+  return {.name = name,
+          .type = T::kMemory,
+          .initial = initial,
+          .min = min,
+          .alias = alias,
+          .effect = Effect::kNone};
+}
+constexpr OptionSpec Enum(const char* name, const char* initial, const char* words,
+                          uint8_t flags = 0) {
+  return {.name = name,
+          .type = T::kEnum,
+          .initial = initial,
+          .words = words,
+          .flags = flags,
+          .effect = Effect::kNone};
+}
+constexpr OptionSpec Words(const char* name, const char* words) {
+  return {.name = name,
+          .type = T::kWords,
+          .initial = "default",
+          .words = words,
+          .flags = kManyWords,
+          .effect = Effect::kNone};
+}
+// Asking for more than the default would promise something that is not there.
+constexpr OptionSpec Only(OptionSpec option, const char* limit) {
+  option.effect = Effect::kDefaultOnly;
+  option.limit = limit;
+  return option;
+}
+
+constexpr int64_t kLong = INT64_MAX;
+constexpr const char* kNoReplication = "this version does not replicate";
+constexpr const char* kNoTls = "this version does not speak TLS";
+
+constexpr OptionSpec kOptions[] = {
+    // memory and encodings
+    Integer("maxmemory-samples", "5", 1, kIntMax, nullptr, 0, &S::maxmemory_samples),
+    Integer("maxmemory-eviction-tenacity", "10", 0, 100),
+    {.name = "maxmemory-clients",
+     .type = T::kMemoryOrPercent,
+     .initial = "0",
+     .effect = Effect::kNone},
+    Integer("lfu-log-factor", "10", 0, kIntMax, nullptr, 0, &S::lfu_log_factor),
+    Integer("lfu-decay-time", "1", 0, kIntMax, nullptr, 0, &S::lfu_decay_minutes),
+    Bool("lazyfree-lazy-eviction", "no"),
+    Bool("lazyfree-lazy-expire", "no"),
+    Bool("lazyfree-lazy-server-del", "no"),
+    Flag("lazyfree-lazy-user-del", "no", &S::lazyfree_lazy_user_del),
+    Flag("lazyfree-lazy-user-flush", "no", &S::lazyfree_lazy_user_flush),
+    Integer("active-expire-effort", "1", 1, 10),
+    Only(Bool("activedefrag", "no"), "this version does not move values to defragment memory"),
+    Memory("active-defrag-ignore-bytes", "104857600", 1),
+    Integer("active-defrag-cycle-min", "1", 1, 99),
+    Integer("active-defrag-cycle-max", "25", 1, 99),
+    Integer("active-defrag-threshold-lower", "10", 0, 1000),
+    Integer("active-defrag-threshold-upper", "100", 0, 1000),
+    Integer("active-defrag-max-scan-fields", "1000", 1, kLong),
+    Bool("activerehashing", "yes"),
+    Bool("jemalloc-bg-thread", "yes"),
+    Integer("hash-max-listpack-entries", "512", 0, kLong, "hash-max-ziplist-entries"),
+    Memory("hash-max-listpack-value", "64", 0, "hash-max-ziplist-value"),
+    Integer("list-max-listpack-size", "-2", kIntMin, kIntMax, "list-max-ziplist-size"),
+    Integer("list-compress-depth", "0"),
+    Integer("set-max-intset-entries", "512", 0, kLong),
+    Integer("zset-max-listpack-entries", "128", 0, kLong, "zset-max-ziplist-entries"),
+    Memory("zset-max-listpack-value", "64", 0, "zset-max-ziplist-value"),
+    Memory("hll-sparse-max-bytes", "3000"),
+    Memory("stream-node-max-bytes", "4096"),
+    Integer("stream-node-max-entries", "100", 0, kLong),
+    Integer("tracking-table-max-keys", "1000000", 0, kLong),
+
+    // events, scripts and rights
+    {.name = "notify-keyspace-events",
+     .type = T::kNotifyClasses,
+     .effect = Effect::kNone,
+     .number = &S::notify_keyspace_events},
+    Integer("busy-reply-threshold", "5000", 0, kLong, "lua-time-limit"),
+    Enum("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
+    Integer("acllog-max-len", "128", 0, kLong),
+    Only(Text("aclfile", "", kImmutable), "this version has no users but the default one"),
+    Enum("enable-debug-command", "no", "no yes local", kImmutable),
+    Enum("enable-module-command", "no", "no yes local", kImmutable),
+
+    // the process
+    Integer("hz", "10", 0, kIntMax, nullptr, 0, &S::hz),
+    Bool("dynamic-hz", "yes"),
+    Enum("supervised", "no", "upstart systemd auto no", kImmutable),
+    Bool("always-show-logo", "no", kImmutable),
+    Bool("set-proc-title", "yes", kImmutable),
+    Text("proc-title-template", "{title} {listen-addr} {server-mode}"),
+    Only(Bool("syslog-enabled", "no", kImmutable), "the log goes to standard output or a file"),
+    Text("syslog-ident", "redis", kImmutable),
+    Enum("syslog-facility", "local0",
+         "user local0 local1 local2 local3 local4 local5 local6 local7", kImmutable),
+    Enum("oom-score-adj", "no", "no yes relative absolute"),
+    {.name = "oom-score-adj-values",
+     .type = T::kOomScores,
+     .initial = "0 200 800",
+     .flags = kManyWords,
+     .effect = Effect::kNone},
+    Bool("disable-thp", "yes", kImmutable),
+    Bool("crash-log-enabled", "yes"),
+    Bool("crash-memcheck-enabled", "yes"),
+    Bool("use-exit-on-panic", "no", kHidden),
+    Integer("watchdog-period", "0", 0, kIntMax, nullptr, kHidden),
+    Integer("shutdown-timeout", "10"),
+    Words("shutdown-on-sigint", "default save nosave now force"),
+    Words("shutdown-on-sigterm", "default save nosave now force"),
+    Text("ignore-warnings"),
+    Text("server_cpulist", "", kImmutable),
+    Text("bio_cpulist", "", kImmutable),
+    Text("aof_rewrite_cpulist", "", kImmutable),
+    Text("bgsave_cpulist", "", kImmutable),
+    Bool("io-threads-do-reads", "no", kImmutable),
+    Text("bind-source-addr"),
+    Integer("socket-mark-id", "0", 0, UINT_MAX, nullptr, kImmutable),
+    Bool("lua-enable-deprecated-api", "no", kHidden | kImmutable),
+
+    // files
+    {.name = "dbfilename",
+     .type = T::kFileName,
+     .initial = "dump.rdb",
+     .flags = kProtected,
+     .effect = Effect::kNone},
+    Bool("rdbchecksum", "yes", kImmutable),
+    Bool("rdbcompression", "yes"),
+    Bool("rdb-del-sync-files", "no"),
+    Bool("rdb-save-incremental-fsync", "yes"),
+    Bool("stop-writes-on-bgsave-error", "yes"),
+    Enum("sanitize-dump-payload", "no", "no yes clients"),
+    {.name = "appendfsync",
+     .type = T::kEnum,
+     .initial = "everysec",
+     .words = "always everysec no",
+     .effect = Effect::kNone,
+     .number = &S::appendfsync},
+    {.name = "appendfilename",
+     .type = T::kFileName,
+     .initial = "appendonly.aof",
+     .flags = kImmutable,
+     .effect = Effect::kNone},
+    {.name = "appenddirname",
+     .type = T::kFileName,
+     .initial = "appendonlydir",
+     .flags = kImmutable,
+     .effect = Effect::kNone},
+    Bool("no-appendfsync-on-rewrite", "no"),
+    Integer("auto-aof-rewrite-percentage", "100"),
+    Memory("auto-aof-rewrite-min-size", "67108864"),
+    Bool("aof-load-truncated", "yes"),
+    Bool("aof-use-rdb-preamble", "yes"),
+    Bool("aof-timestamp-enabled", "no"),
+    Bool("aof-disable-auto-gc", "no"),
+    Bool("aof-rewrite-incremental-fsync", "yes"),
+    Integer("rdb-key-save-delay", "0", kIntMin, kIntMax, nullptr, kHidden),
+    Integer("key-load-delay", "0", kIntMin, kIntMax, nullptr, kHidden),
+    Integer("loading-process-events-interval-bytes", "2097152", 1024, kIntMax, nullptr, kHidden),
+
+    // replication
+    Only({.name = "replicaof",
+          .type = T::kReplicaOf,
+          .alias = "slaveof",
+          .flags = kImmutable | kManyWords},
+         kNoReplication),
+    Text("masteruser", "", kSecret),
+    Text("masterauth", "", kSecret),
+    Bool("replica-serve-stale-data", "yes", 0, "slave-serve-stale-data"),
+    Bool("replica-read-only", "yes", 0, "slave-read-only"),
+    Bool("replica-lazy-flush", "no", 0, "slave-lazy-flush"),
+    Bool("replica-ignore-maxmemory", "yes", 0, "slave-ignore-maxmemory"),
+    Integer("replica-priority", "100", 0, kIntMax, "slave-priority"),
+    Bool("replica-announced", "yes"),
+    Text("replica-announce-ip", "", 0, "slave-announce-ip"),
+    Integer("replica-announce-port", "0", 0, 65535, "slave-announce-port"),
+    Bool("replica-ignore-disk-write-errors", "no"),
+    Bool("repl-diskless-sync", "yes"),
+    Integer("repl-diskless-sync-delay", "5"),
+    Integer("repl-diskless-sync-max-replicas", "0"),
+    Enum("repl-diskless-load", "disabled", "disabled on-empty-db swapdb"),
+    Bool("repl-disable-tcp-nodelay", "no"),
+    Integer("repl-timeout", "60", 1),
+    Integer("repl-ping-replica-period", "10", 1, kIntMax, "repl-ping-slave-period"),
+    Memory("repl-backlog-size", "1048576", 1),
+    Integer("repl-backlog-ttl", "3600", 0, kLong),
+    Integer("min-replicas-to-write", "0", 0, kIntMax, "min-slaves-to-write"),
+    Integer("min-replicas-max-lag", "10", 0, kIntMax, "min-slaves-max-lag"),
+    Enum("propagation-error-behavior", "ignore", "ignore panic panic-on-replicas"),
+
+    // cluster
+    Only(Bool("cluster-enabled", "no", kImmutable), "this version has no cluster mode"),
+    Text("cluster-config-file", "nodes.conf", kImmutable),
+    Integer("cluster-node-timeout", "15000", 0, kLong),
+    Integer("cluster-port", "0", 0, 65535, nullptr, kImmutable),
+    Text("cluster-announce-ip"),
+    Integer("cluster-announce-port", "0", 0, 65535),
+    Integer("cluster-announce-tls-port", "0", 0, 65535),
+    Integer("cluster-announce-bus-port", "0", 0, 65535),
+    Text("cluster-announce-hostname"),
+    Enum("cluster-preferred-endpoint-type", "ip", "ip hostname unknown-endpoint"),
+    Bool("cluster-require-full-coverage", "yes"),
+    Bool("cluster-allow-reads-when-down", "no"),
+    Bool("cluster-allow-pubsubshard-when-down", "yes"),
+    Bool("cluster-allow-replica-migration", "yes"),
+    Integer("cluster-migration-barrier", "1"),
+    Integer("cluster-replica-validity-factor", "10", 0, kIntMax, "cluster-slave-validity-factor"),
+    Bool("cluster-replica-no-failover", "no", 0, "cluster-slave-no-failover"),
+    Memory("cluster-link-sendbuf-limit", "0"),
+
+    // TLS
+    Only(Integer("tls-port", "0", 0, 65535), kNoTls),
+    Only(Bool("tls-cluster", "no"), kNoTls),
+    Only(Bool("tls-replication", "no"), kNoTls),
+    Enum("tls-auth-clients", "yes", "no yes optional"),
+    Bool("tls-prefer-server-ciphers", "no"),
+    Bool("tls-session-caching", "yes"),
+    Integer("tls-session-cache-size", "20480"),
+    Integer("tls-session-cache-timeout", "300"),
+    Text("tls-cert-file"),
+    Text("tls-key-file"),
+    Text("tls-key-file-pass", "", kSecret),
+    Text("tls-client-cert-file"),
+    Text("tls-client-key-file"),
+    Text("tls-client-key-file-pass", "", kSecret),
+    Text("tls-dh-params-file"),
+    Text("tls-ca-cert-file"),
+    Text("tls-ca-cert-dir"),
+    Text("tls-protocols"),
+    Text("tls-ciphers"),
+    Text("tls-ciphersuites"),
+};
+
+}  // namespace
+
+absl::Span<const OptionSpec> OptionsOfRedis() { return kOptions; }
+
+}  // namespace idemd::server
