@@ -88,6 +88,8 @@ struct CommandSpec {
   const char* summary = "";
   absl::Span<const ArgSpec> args = {};
   absl::Span<const CommandSpec> subcommands = {};
+  // ACL categories in place of the one that the group implies, where that one is wrong: "keyspace", "admin dangerous".
+  const char* categories = nullptr;
 };
 
 }  // namespace idemd::server

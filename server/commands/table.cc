@@ -17,25 +17,32 @@ constexpr size_t kNameBytesMax = 64;  // longer words are no command
 // Lower case into a buffer on the stack, so that a look-up allocates nothing. Empty: too long.
 absl::string_view Lower(absl::string_view name, char (&buffer)[kNameBytesMax]) {
   if (name.size() > kNameBytesMax) return {};
-  for (size_t i = 0; i < name.size(); ++i) buffer[i] = absl::ascii_tolower(static_cast<unsigned char>(name[i]));
+  for (size_t i = 0; i < name.size(); ++i)
+    buffer[i] = absl::ascii_tolower(static_cast<unsigned char>(name[i]));
   return {buffer, name.size()};
 }
 
 void CheckSpec(const CommandSpec& spec, const std::string& name) {
-  IDEMD_CHECK(spec.handler != nullptr || !spec.subcommands.empty(), absl::StrCat(name, " has a handler"));
+  IDEMD_CHECK(spec.handler != nullptr || !spec.subcommands.empty(),
+              absl::StrCat(name, " has a handler"));
   IDEMD_CHECK(spec.arity != 0, absl::StrCat(name, " has an arity"));
   const int least = spec.arity > 0 ? spec.arity : -spec.arity;
   IDEMD_CHECK(spec.keys.first < least, absl::StrCat(name, " has its first key within its arity"));
   IDEMD_CHECK(spec.keys.first == 0 || spec.keys.step > 0, absl::StrCat(name, " has a key step"));
-  IDEMD_CHECK((spec.flags & kWrite) == 0 || (spec.flags & kReadonly) == 0, absl::StrCat(name, " reads or writes"));
+  IDEMD_CHECK((spec.flags & kWrite) == 0 || (spec.flags & kReadonly) == 0,
+              absl::StrCat(name, " reads or writes"));
 }
 
 std::vector<absl::Span<const CommandSpec>> AllGroups() {
   return {
-      ConnectionCommands(), ClientCommands(),   ServerCommands(),       InfoCommands(),     CommandCommands(),
-      ObserveCommands(),    ConfigCommands(),   StringCommands(),       BitCommands(),      KeyCommands(),
-      LifetimeCommands(),   ScanCommands(),     ObjectCommands(),       IdemTokenCommands(), IdemReserveCommands(),
-      IdemFencedCommands(), IdemStatusCommands(), IdemTransitionCommands(), IdemThrottleCommands(), IdemStatsCommands(),
+      ConnectionCommands(),   ClientCommands(),     ServerCommands(),
+      InfoCommands(),         CommandCommands(),    ObserveCommands(),
+      LatencyCommands(),      MemoryCommands(),     AclCommands(),
+      ConfigCommands(),       StringCommands(),     BitCommands(),
+      KeyCommands(),          LifetimeCommands(),   ScanCommands(),
+      ObjectCommands(),       IdemTokenCommands(),  IdemReserveCommands(),
+      IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
+      IdemThrottleCommands(), IdemStatsCommands(),
   };
 }
 
@@ -51,8 +58,9 @@ CommandTable::CommandTable(absl::Span<const absl::Span<const CommandSpec>> group
       for (const CommandSpec& sub : spec.subcommands) entry->subcommands.push_back(Add(sub, entry));
     }
   }
-  std::sort(commands_.begin(), commands_.end(),
-            [](const CommandEntry* a, const CommandEntry* b) { return a->full_name < b->full_name; });
+  std::sort(commands_.begin(), commands_.end(), [](const CommandEntry* a, const CommandEntry* b) {
+    return a->full_name < b->full_name;
+  });
 }
 
 CommandEntry* CommandTable::Add(const CommandSpec& spec, CommandEntry* parent) {
@@ -65,7 +73,8 @@ CommandEntry* CommandTable::Add(const CommandSpec& spec, CommandEntry* parent) {
   if (parent != nullptr) entry->full_name = absl::StrCat(parent->full_name, "|", entry->full_name);
   IDEMD_CHECK(entry->full_name.size() <= kNameBytesMax, entry->full_name);
   CheckSpec(spec, entry->full_name);
-  IDEMD_CHECK(by_name_.emplace(entry->full_name, entry).second, absl::StrCat(entry->full_name, " is declared once"));
+  IDEMD_CHECK(by_name_.emplace(entry->full_name, entry).second,
+              absl::StrCat(entry->full_name, " is declared once"));
   by_spec_.emplace(&spec, entry);
   all_.push_back(entry);
   return entry;
@@ -77,7 +86,8 @@ const CommandEntry* CommandTable::Find(absl::string_view name) const {
   return it == by_name_.end() || it->second->parent != nullptr ? nullptr : it->second;
 }
 
-const CommandEntry* CommandTable::FindSubcommand(const CommandEntry& container, absl::string_view word) const {
+const CommandEntry* CommandTable::FindSubcommand(const CommandEntry& container,
+                                                 absl::string_view word) const {
   char buffer[kNameBytesMax];
   const absl::string_view lower = Lower(word, buffer);
   const size_t prefix = container.full_name.size() + 1;
@@ -92,7 +102,8 @@ const CommandEntry* CommandTable::FindFullName(absl::string_view name) const {
   return it == by_name_.end() ? nullptr : it->second;
 }
 
-bool KeyPositions(const CommandSpec& spec, absl::Span<const absl::string_view> words, std::vector<int>& positions) {
+bool KeyPositions(const CommandSpec& spec, absl::Span<const absl::string_view> words,
+                  std::vector<int>& positions) {
   positions.clear();
   if (spec.find_keys != nullptr) return spec.find_keys(words, positions);
   if (spec.keys.first == 0) return true;
