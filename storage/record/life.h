@@ -78,14 +78,14 @@ enum class ReserveStatus : uint8_t {
 const char* ReserveStatusName(ReserveStatus status);
 
 struct ReserveRequest {
-  absl::string_view claim;        // empty: none
-  absl::string_view fingerprint;  // empty: none
+  absl::string_view claim = {};        // empty: none
+  absl::string_view fingerprint = {};  // empty: none
   int64_t lease_ms = 0;           // 0: the default
-  Lifetime lifetime;
+  Lifetime lifetime = {};
   bool stop = false;
   bool issued = false;
   bool has_ifeq = false;
-  absl::string_view ifeq;
+  absl::string_view ifeq = {};
 };
 
 struct ReserveReply {
@@ -123,9 +123,9 @@ struct FencedOutcome {
 enum class CompleteStatus : uint8_t { kOk, kLate, kNoResult };
 struct CompleteRequest {
   uint64_t fence = 0;
-  absl::string_view result;
+  absl::string_view result = {};
   int64_t code = 0;
-  Lifetime lifetime;
+  Lifetime lifetime = {};
 };
 struct CompleteOutcome : FencedOutcome {
   CompleteStatus status = CompleteStatus::kOk;
@@ -158,8 +158,8 @@ enum class ConsumeStatus : uint8_t { kConsumed, kDuplicate, kExpired, kRefused, 
 const char* ConsumeStatusName(ConsumeStatus status);
 struct ConsumeRequest {
   bool has_ifeq = false;
-  absl::string_view ifeq;
-  absl::string_view by;  // empty: none
+  absl::string_view ifeq = {};
+  absl::string_view by = {};  // empty: none
 };
 struct ConsumeOutcome {
   LifeError error = LifeError::kNone;
