@@ -1,6 +1,7 @@
-// IDEMD_CHECK: our own mistake stops the process, saying what was expected.
+// Check: our own mistake stops the process, saying what was expected.
 //
-// It speaks about us, never about bytes that a client sent.
+// It speaks about us, never about bytes that a client sent. (A function: server/check.h has the
+// macro of that name for code that logs.)
 #pragma once
 
 #include <cstdio>
@@ -8,12 +9,14 @@
 
 namespace idemd::storage {
 
-[[noreturn, gnu::cold, gnu::noinline]] inline void CheckFailed(const char* expected, const char* file, int line) {
-  std::fprintf(stderr, "idemd: %s:%d: expected %s\n", file, line, expected);
+[[noreturn, gnu::cold, gnu::noinline]] inline void CheckFailed(const char* expected) {
+  std::fprintf(stderr, "idemd: storage expected that %s\n", expected);
   std::abort();
 }
 
-}  // namespace idemd::storage
+inline void Check(bool holds, const char* expected) {
+  if (!holds) [[unlikely]]
+    CheckFailed(expected);
+}
 
-#define IDEMD_CHECK(condition) \
-  (__builtin_expect(static_cast<bool>(condition), 1) ? void() : ::idemd::storage::CheckFailed(#condition, __FILE__, __LINE__))
+}  // namespace idemd::storage

@@ -19,6 +19,7 @@
 
 #include "absl/strings/string_view.h"
 #include "storage/effect.h"
+#include "storage/hashed_key.h"
 
 namespace idemd::storage {
 
@@ -94,6 +95,8 @@ class Entry {
   uint32_t value_size_;
   EntryForm form_;
 };
+
+inline uint64_t EntryHash(const Entry& entry) { return HashedKey(entry.key()).hash; }
 
 static_assert(sizeof(Entry) == 32, "entry header is four words");
 
