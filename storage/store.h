@@ -60,6 +60,8 @@ struct KeyView {
 
 // The string that GET shows: the value itself, or a record's text rendered into `scratch`.
 absl::string_view StringValue(const KeyView& view, std::string& scratch);
+// The bytes that a key with such a value takes, its place in the table and allocator rounding included (MEMORY USAGE).
+size_t MemoryUsage(absl::string_view key, const KeyView& view);
 
 class Store;
 struct Shard;
