@@ -1,0 +1,23 @@
+// INFO idem: the totals of the native commands, and the clock that they decide by.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/commands/info_sections.h"
+#include "storage/clock.h"
+
+namespace idemd::server {
+namespace {
+
+void AppendClock(storage::EffectiveClock& clock, std::string& out) {
+  const storage::ClockState state = clock.State();
+  absl::StrAppend(&out, "clock_effective_ms:", state.effective_ms, "\r\nclock_wall_ms:", state.wall_ms,
+                  "\r\nclock_difference_ms:", state.difference_ms, "\r\nclock_suspect:", state.suspect ? 1 : 0, "\r\n");
+}
+
+}  // namespace
+
+void InfoIdem(Context& c, std::string& out) {
+  if (c.services.clock != nullptr) AppendClock(*c.services.clock, out);
+}
+
+}  // namespace idemd::server
