@@ -41,7 +41,7 @@ class TokenMint {
   std::unique_ptr<Impl> impl_;
 };
 
-// `bytes` characters of hexadecimal from the CSPRNG, for run ids and the like.
+// `chars` digits of hexadecimal from the CSPRNG, for run ids and the like.
 std::string RandomHex(size_t chars);
 uint64_t RandomU64();
 
