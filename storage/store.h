@@ -12,7 +12,7 @@
 //   reply waits until store.log().durable() >= unit.need()
 //
 // Threads     Store: any. Unit: one thread, on its stack.
-// Lifetime    Views from a Unit are valid until it commits, or until that key is changed in it.
+// Lifetime    Views from a Unit are valid until it commits, or until that key is changed in it; see Find().
 // Lock order  shards in ascending order, then the wait timer, then the log.
 #pragma once
 
@@ -87,8 +87,10 @@ class Unit {
   void Seal() { sealed_ = true; }
   bool sealed() const { return sealed_; }
 
-  // --- reads. Without the key's lock the read is lock-free; an expired key is removed, so that it may take the lock for
-  // a moment. With it, what is seen stays true until the unit ends.
+  // --- reads. In a unit without locks the read is lock-free. Where it cannot be (an expired key is removed by looking at
+  // it, a large string is being edited in place, a change is not in the log yet) the unit borrows the key's lock, until
+  // its next Find or Lock at the latest: that long the view is good. In a unit with locks only keys that it holds may be
+  // looked at, and what is seen stays true until the unit ends.
   KeyView Find(DbIndex db, const HashedKey& key, bool touch = true);
   // Counts one replay of the stored answer at `view` (a record of this unit).
   static void CountReplay(const KeyView& view);
@@ -151,6 +153,7 @@ class Unit {
   };
   Shard& ShardOf(const HashedKey& key) const;
   void LockShard(uint32_t number);
+  void ReturnBorrowed();
   KeyView FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool touch);
   KeyView FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool touch);
   Entry* LiveEntry(Shard& shard, DbIndex db, const HashedKey& key);
@@ -168,7 +171,8 @@ class Unit {
 
   Store& store_;
   EpochGuard guard_;
-  uint64_t held_ = 0;  // a bit per shard
+  uint64_t held_ = 0;      // a bit per shard
+  uint64_t borrowed_ = 0;  // of held_: the one that a Find() took
   int64_t now_ns_ = 0;
   Lsn need_ = kNoLsn;
   uint32_t changes_ = 0;

@@ -1,12 +1,22 @@
 // A unit's locks, reads and single-key changes.
+#include <algorithm>
 #include <bit>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "storage/shard.h"
 #include "storage/store.h"
 
 namespace idemd::storage {
+namespace {
+
+[[noreturn]] void Stop(const char* what) {
+  std::fprintf(stderr, "storage: %s\n", what);
+  std::abort();
+}
+
+}  // namespace
 
 absl::string_view StringValue(const KeyView& view, std::string& scratch) {
   if (view.type != ValueType::kRecord) return view.bytes;
@@ -56,9 +66,20 @@ void Unit::LockShard(uint32_t number) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   held_ |= bit;
 }
 
-void Unit::Lock(const HashedKey& key) { LockShard(ShardNumber(key.hash)); }
+// A lock that a Find() took is given back before others are taken: shards are locked in ascending order only.
+void Unit::ReturnBorrowed() {
+  if (borrowed_ == 0) return;
+  borrowed_ = 0;
+  Commit();
+}
+
+void Unit::Lock(const HashedKey& key) {
+  ReturnBorrowed();
+  LockShard(ShardNumber(key.hash));
+}
 
 void Unit::LockKeys(absl::Span<const HashedKey> keys) {
+  ReturnBorrowed();
   uint64_t wanted = 0;
   for (const HashedKey& key : keys) wanted |= uint64_t{1} << ShardNumber(key.hash);
   for (wanted &= ~held_; wanted != 0; wanted &= wanted - 1)
@@ -66,6 +87,7 @@ void Unit::LockKeys(absl::Span<const HashedKey> keys) {
 }
 
 void Unit::LockAll() {
+  ReturnBorrowed();
   for (uint32_t i = 0; i < kShards; ++i) LockShard(i);
 }
 
@@ -99,17 +121,20 @@ void Store::Prefetch(DbIndex db, const HashedKey& key) const {
 
 KeyView Unit::Find(DbIndex db, const HashedKey& key, bool touch) {
   Shard& shard = ShardOf(key);
-  return Holds(key) ? FindLocked(shard, db, key, touch) : FindLockFree(shard, db, key, touch);
+  if (borrowed_ == 0 && Holds(key)) return FindLocked(shard, db, key, touch);
+  ReturnBorrowed();
+  // Our own mistake, and one that could deadlock: see Find() in store.h.
+  if (held_ != 0) Stop("a unit with locks looks only at keys that it holds");
+  return FindLockFree(shard, db, key, touch);
 }
 
 KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool touch) {
-  Store::Impl& impl = *store_.impl_;
   const Table* table = shard.tables[db].load(std::memory_order_acquire);
   Entry* entry = table == nullptr ? nullptr : table->Find(key.hash, key.bytes);
   if (entry == nullptr) {
     const Lsn removed = shard.removal_lsn.load(std::memory_order_acquire);
-    if (removed != kLsnPending || held_ != 0) {
-      if (removed != kLsnPending) Need(removed);
+    if (removed != kLsnPending) {
+      Need(removed);
       if (touch) store_.stats_.Add(StorageStats::kMisses);
       return {};
     }
@@ -117,22 +142,17 @@ KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool 
     // The deadline before the LSN: who sees a new deadline also sees that its LSN is pending.
     const int64_t deadline = entry->deadline_ms();
     const Lsn lsn = entry->lsn();
-    const bool expired = deadline != kNoDeadline && deadline <= now_ms();
-    if (lsn != kLsnPending && !expired) {
+    if (lsn != kLsnPending && (deadline == kNoDeadline || deadline > now_ms())) {
       Need(lsn);
       if (touch) {
-        entry->touch(impl.coarse_s.load(std::memory_order_relaxed));
+        entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
         store_.stats_.Add(StorageStats::kHits);
       }
       return ViewOf(*entry);
     }
-    // A unit that holds other locks may not take this one out of order: it reports the expired key absent and leaves
-    // the removal to the next one who looks.
-    if (held_ != 0 && expired) return {};
   }
-  // Expired, being edited in place, or in the middle of somebody's commit: look again under the lock, which the unit
-  // then keeps, so that what it sees stays true.
   LockShard(shard.number);
+  borrowed_ = held_;
   const KeyView view = FindLocked(shard, db, key, touch);
   if (touch) store_.stats_.Add(view ? StorageStats::kHits : StorageStats::kMisses);
   return view;

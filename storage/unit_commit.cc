@@ -15,6 +15,7 @@ void Unit::Commit() {
     whole_effects_.clear();
     serve_all_ = false;
   }
+  borrowed_ = 0;
   Unlock();
   if (!served_.empty()) ResolveServed();
 }

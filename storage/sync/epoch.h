@@ -1,38 +1,37 @@
-// Epoch-based reclamation (Fraser 2004): what readers may still look at is freed when no guard can
-// see it any more.
+// Epoch-based reclamation (Fraser 2004): frees what was taken out of a structure when no reader can
+// be looking at it any more.
 //
-// A reader makes an EpochGuard, then looks. A writer takes a thing out of every place where it
-// could be found, then calls Retire(). One counter, the epoch, moves on when every guard that is
-// open has been opened in the current epoch.
+// A reader makes an EpochGuard, then looks. A writer takes a thing out of every place where it could
+// be found, then calls Retire(). One counter, the epoch, moves on when every open guard has pinned
+// its current value.
 //
-//   epoch   ... w            w+1             w+2             w+3
-//   remover     |--guard, unlink, Retire--|
-//   reader A       |--- may hold it, pins w ---|
-//   reader B                   |-- may hold it, pins w+1 --|
-//   reader C                                   |-- cannot find it (R3) ...
-//                                                            free
+//   epoch   ... w             w+1              w+2              w+3
+//   remover     |- guard, unlinking, Retire -|
+//   reader A    |------- may hold it, pins w -------|
+//   reader B                  |-- may hold it, pins w+1 --|
+//   reader C                                   |-- cannot find it [R3] ...
+//                                                               free
 //
-// Threads     everything but DrainForTest(), anywhere, any time. A participant belongs to one
-// thread. Invariants  [R1] While a guard that pinned e is open, the epoch is at most e + 1.
-//             [R2] A thing retired under a guard that pinned w is freed only when the epoch is w +
-//             3 or later. [R3] A guard that pins w + 2 or later cannot find it.
-// Why         R1: Enter stores e to the slot and reads the epoch again, both seq_cst. If the scan
-// that would move the
-//             epoch from e to e + 1 (or any later scan) missed the slot's store, then it came
-//             before it in the one order of seq_cst operations, and so did the seq_cst read of the
-//             epoch that began it: the second read sees the epoch that the scan began with or a
-//             later one, and Enter pins that instead. R3: by R1 the step from w + 1 to w + 2 saw
-//             the remover's guard ended (release, acquired by the scan), so the unlinking happens
-//             before the step, and the step before a guard that reads w + 2. So only guards that
-//             pinned w + 1 or less hold it, and by R1 the step to w + 3 saw the last of them ended;
-//             what they read happens before the free.
-//             The pin of the remover is used, not the epoch at Retire(): a plain load of the epoch
-//             could be satisfied before the unlinking store is visible, and would need a fence.
-// Cost        the outermost guard: one seq_cst store (an xchg) and a load that hits; a nested one:
-// a counter. Bounds      a thread looks at its backlog every kCollectEvery retirements and guards;
-// what waits is what was retired
-//             while the oldest guard has been open, and the last kCollectEvery of each thread.
-//             Above kHandOver things the surplus goes to the domain, where any thread collects it.
+// Threads     All of it, any time. A participant belongs to one thread.
+// Invariants  [R1] While a guard that pinned e is open, the epoch is at most e + 1.
+//             [R2] A thing retired under a guard that pinned w is freed when the epoch is w + 3 or
+//                  later.
+//             [R3] A guard that pins w + 2 or later cannot find it.
+//
+// Why R1: Enter() stores e to the slot and then reads the epoch, both seq_cst. A scan that begins at
+// epoch e + 1 and misses the store comes before it in the one order of seq_cst operations; then so
+// does the read of e + 1 with which that scan began, and Enter() reads e + 1 or more and pins anew.
+// Why R3: by R1 the step from w + 1 to w + 2 saw the remover's guard ended (a release that the scan
+// acquires). So the unlinking happens before that step, and the step before a guard that reads w + 2.
+// Why R2 is enough: by R3 only guards that pinned w + 1 or less hold the thing, and by R1 the step to
+// w + 3 saw the last of them ended: what they did happens before the free. The pin of the remover is
+// used, not the epoch at Retire(): a plain load could be satisfied before the unlinking is visible.
+//
+// Cost        The outermost guard: one seq_cst store (an xchg) and a load that hits. A nested one: a
+//             counter.
+// Bounds      A thread looks after its backlog every kCollectEvery retirements and guards. What
+//             waits is what was retired while the oldest guard has been open, and the last few of
+//             each thread. A backlog above kHandOver goes to the domain, where any thread frees it.
 #pragma once
 
 #include <atomic>

@@ -11,13 +11,6 @@
 
 namespace idemd::storage {
 
-// A split brings two segments to two fifths; merging at a quarter keeps one from following the
-// other.
-inline constexpr uint32_t kMergeDivisor = 4;
-// The directory doubles only while it has at least this many keys per reference (usually some 200):
-// keys that all share one prefix widen a stash instead of blowing up the directory.
-inline constexpr size_t kKeysPerReferenceMin = 16;
-
 template <class Entry, class Sync, class Shape>
 BasicTable<Entry, Sync, Shape>::~BasicTable() {
   Directory* directory = directory_.load(std::memory_order_relaxed);
@@ -46,7 +39,8 @@ template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::MakeRoom(uint64_t hash) {
   const Where at = Locate(hash);
   const uint32_t depth = at.segment->depth();
-  const bool may_double = depth < at.directory->depth() || size() >> depth >= kKeysPerReferenceMin;
+  const bool may_double =
+      depth < at.directory->depth() || size() >> depth >= Shape::kKeysPerReferenceMin;
   if (at.segment->bucket_bits() < Shape::kBucketBits) {
     ReplaceOnly(at.segment->bucket_bits() + 1);
   } else if (depth == kDepthMax || !may_double || at.segment->live < at.segment->slots() / 2) {
@@ -61,7 +55,7 @@ void BasicTable<Entry, Sync, Shape>::MaybeShrink(uint64_t hash) {
   for (;;) {
     const Where at = Locate(hash);
     // When both halves are this empty they fit into one; the later one to become so merges them.
-    if (at.segment->live > at.segment->slots() / (2 * kMergeDivisor)) return;
+    if (at.segment->live > at.segment->slots() / (2 * Shape::kMergeDivisor)) return;
     if (at.segment->depth() != 0) {
       if (!Merge(at, hash)) return;
     } else if (at.segment->bucket_bits() > Shape::kBucketBitsFirst) {
@@ -230,7 +224,7 @@ bool BasicTable<Entry, Sync, Shape>::Merge(const Where& at, uint64_t hash) {
   Segment* other = SegmentOf(at.directory->at((prefix ^ 1) << (at.directory->depth() - depth))
                                  .load(std::memory_order_relaxed));
   if (other->depth() != depth) return false;
-  if (at.segment->live + other->live > Segment::SlotsOf(kBits) / kMergeDivisor) return false;
+  if (at.segment->live + other->live > Segment::SlotsOf(kBits) / Shape::kMergeDivisor) return false;
   std::vector<Moving> moving;
   Gather(*at.segment, moving);
   Gather(*other, moving);

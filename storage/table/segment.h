@@ -27,6 +27,12 @@ struct ServerShape {
   static constexpr uint32_t kBucketBits = 6;        // 64 buckets
   static constexpr uint32_t kBucketBitsFirst = 2;   // a table's first segment has 4
   static constexpr uint32_t kBucketsPerStash = 16;  // 4 stash lines for 64 buckets
+  // Halves merge when together they fill this part of a segment's slots. A split leaves two fifths
+  // in each, so that one does not soon follow the other.
+  static constexpr uint32_t kMergeDivisor = 4;
+  // The directory doubles only while it has at least this many keys per reference (usually some
+  // 200): keys that all share one prefix widen a stash instead of blowing up the directory.
+  static constexpr size_t kKeysPerReferenceMin = 16;
 };
 
 template <class Sync, class Shape>

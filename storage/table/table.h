@@ -1,47 +1,38 @@
-// One shard's table of one database: extendible hashing over buckets of one cache line, read
-// without a lock.
+// One shard's table of one database: extendible hashing, read without a lock.
 //
 //   table --> directory --> segment: 64 buckets of 7 slots, and a stash      slot --> entry
 //
-// The idea of segments, stash and overflow counts is from Dash (Lu et al., VLDB 2020), one line per
-// bucket from CLHT (David et al., ASPLOS 2015). What differs: nothing ever moves inside a segment
-// that readers can see. A key stays in its slot until it is removed or replaced there; to make room
-// a segment is copied into new ones. So a reader needs no version, no retry and no lock, and takes
-// a bounded number of steps.
+// Segments with a stash and overflow counts are the idea of Dash (Lu et al., VLDB 2020), one line
+// per bucket that of CLHT (David et al., ASPLOS 2015). What differs: nothing ever moves inside a
+// segment that readers can see. A key stays in its slot until it is removed or replaced there; to
+// make room, a segment is copied into new ones. So a reader needs no version, no retry and no lock.
 //
 // Threads     Find, Prefetch, size, Scan, Random, memory_bytes: any thread, inside an EpochGuard
-// (size and memory_bytes
-//             need none). Put, Take, NoteDeadline, Due, ForEach, CheckInvariants: the holder of the
-//             shard's lock, which is the caller's; the table has none of its own.
-// Lifetime    an Entry* seen inside a guard stays valid until that guard ends. Entries that Put and
-// Take return are the
-//             caller's to retire. The table retires its own segments and directories.
+//             (size and memory_bytes need none). The others: the holder of the shard's lock, which
+//             is the caller's; the table has none of its own.
+// Lifetime    An Entry* seen inside a guard stays valid until that guard ends. What Put and Take
+//             return is the caller's to retire; segments and directories the table retires.
 // Invariants  [T1] Whoever sees a slot's entry sees all of the entry.
 //             [T2] A key that was put before a Find() began, and is not taken before it ends, is
-//             found by it: with the
-//                  entry it had at some moment meanwhile. Its slot is fixed in a segment, and the
-//                  counts in its home bucket's header lead there before the slot is filled and
-//                  until it is empty.
+//                  found: with an entry that it had at some moment meanwhile. Its slot is fixed in
+//                  a segment, and the counts in its home bucket's header lead there from before the
+//                  slot is filled until it is empty.
 //             [T3] The same while segments split and merge and the directory grows and shrinks:
-//             what a reader can reach
-//                  is whole when it becomes reachable and never changes after it is replaced. A
-//                  reader that is still in a replaced segment answers as of the replacement, which
-//                  came after the reader began.
-//             [T4] A segment or directory that was replaced is retired after its successor is
-//             published, and freed when
-//                  no guard can see it (storage/sync/epoch.h).
+//                  what a reader can reach is whole when it becomes reachable and never changes
+//                  after it is replaced. A reader still in a replaced segment answers as of the
+//                  replacement, which came after that reader began.
+//             [T4] What was replaced is retired after its successor is published, and freed when no
+//                  guard can see it (storage/sync/epoch.h).
 //             [T5] No key has an earlier deadline than its segment's hint.
-//             [T6] Every key present throughout a scan from cursor 0 to cursor 0 is visited.
+//             [T6] Every key present throughout a scan, from cursor 0 to cursor 0, is visited.
 // Linearized  Put and Take at the store to the slot. Find that answers an entry: at its load of the
-// slot, or, if the
-//             segment was replaced by then, at the replacement. Find that answers "absent": if the
-//             key was never there during the call, anywhere; else just after the Take() that
-//             emptied the slot.
-// Orderings   a slot is stored with release [T1] and loaded with acquire by every reader; a header
-// is stored with release
-//             before the slot is filled and after it is emptied [T2], and loaded with acquire;
-//             references and the directory are stored with release when what they lead to is whole
-//             [T3], and loaded with acquire. Writers load with relaxed what only lock holders
+//             slot; if the segment was replaced by then, at the replacement. Find that answers
+//             "absent": anywhere, if the key was never there during the call; else just after the
+//             Take() that emptied the slot.
+// Orderings   Slots are stored with release and loaded with acquire [T1]. Headers are stored with
+//             release, before a slot is filled and after it is emptied, and loaded with acquire
+//             [T2]. References and the directory are stored with release when what they lead to is
+//             whole, and loaded with acquire [T3]. Writers load with relaxed what only lock holders
 //             store: the lock orders it.
 #pragma once
 

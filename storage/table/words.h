@@ -1,5 +1,4 @@
-// The packed words of the table: which bits of a hash do what, and what a slot, a bucket's header
-// and a directory's reference hold.
+// The packed words of the table: a hash, a slot, a bucket's header and a directory's reference.
 #pragma once
 
 #include <cstdint>
@@ -73,8 +72,7 @@ Entry* EntryOf(uint64_t word) {
 //   +---------------------------------+--------+--------+
 //
 // stash, next  how many of this bucket's keys live in the segment's stash, and in the next bucket.
-// While both are 0, a
-//              key that is not in this line is not in the table.
+//              While both are 0, a key that is not in this line is not in the table.
 // guests       bit i: slot i holds a key of the bucket before this one.
 struct Header {
   static constexpr uint32_t kGuestBits = 8, kNextBits = 8, kStashBits = 48;
