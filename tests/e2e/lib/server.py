@@ -1,0 +1,154 @@
+"""A real idemd process for a test: started on a free loopback port, ended by its own process id."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from .resp import Closed, Connection, Timeout
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def find_binary(build_dir=None):
+    """IDEMD_BIN, else `build_dir`/idemd, else the newest build*/…/idemd of the tree."""
+    named = os.environ.get("IDEMD_BIN")
+    if named:
+        return named
+    if build_dir:
+        path = Path(build_dir)
+        return str(path if path.is_file() else path / "idemd")
+    found = [p for p in list(ROOT.glob("build*/idemd")) + list(ROOT.glob("build*/*/idemd")) if p.is_file()]
+    if not found:
+        raise SystemExit("no idemd binary: set IDEMD_BIN or give the build directory")
+    return str(max(found, key=lambda p: p.stat().st_mtime))
+
+
+def _port_range():
+    """IDEMD_TEST_PORTS=first-last keeps parallel suites apart; otherwise the system picks."""
+    text = os.environ.get("IDEMD_TEST_PORTS")
+    if not text:
+        return None
+    first, last = text.split("-")
+    return range(int(first), int(last) + 1)
+
+
+_next_port = 0
+
+
+def free_port():
+    global _next_port
+    ports = _port_range()
+    if ports is None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+    for _ in range(len(ports)):
+        port = ports[_next_port % len(ports)]
+        _next_port += 1
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("no free port in IDEMD_TEST_PORTS")
+
+
+class Server:
+    """with Server(binary, idem_lease=50) as server: server.connect() ... ; settings as keywords, _ for -."""
+
+    def __init__(self, binary=None, unix_socket=False, start_timeout=20.0, **settings):
+        self.binary = binary or find_binary()
+        self.directory = tempfile.mkdtemp(prefix="idemd-e2e-")
+        self.socket_path = os.path.join(self.directory, "idemd.sock") if unix_socket else None
+        self.settings = {name.replace("_", "-"): str(value) for name, value in settings.items()}
+        self.start_timeout = start_timeout
+        self.process = None
+        self.port = None
+
+    def start(self):
+        for _ in range(3):  # another process may take the port between the look and the start
+            self.port = free_port()
+            words = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory]
+            if self.socket_path:
+                words += ["--unixsocket", self.socket_path]
+            for name, value in self.settings.items():
+                words += ["--" + name, value]
+            self.log = open(os.path.join(self.directory, "log"), "wb")
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+            if self._answers():
+                return self
+        raise RuntimeError(f"idemd did not start: {self.log_text()}")
+
+    def _answers(self):
+        deadline = time.monotonic() + self.start_timeout
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                return False
+            try:
+                with Connection(self.port, timeout=2.0) as client:
+                    reply = client.call("PING")
+                    if bytes(reply) == b"PONG" or bytes(reply).startswith(b"NOAUTH"):
+                        return True
+            except (OSError, Closed, Timeout):
+                pass
+            time.sleep(0.01)
+        self.stop()
+        return False
+
+    def log_text(self):
+        try:
+            with open(os.path.join(self.directory, "log"), "rb") as log:
+                return log.read()[-4000:].decode("latin-1")
+        except OSError:
+            return "(no log)"
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def connect(self, **options):
+        return Connection(self.port, **options)
+
+    def stop(self):
+        """Ends the process; returns its exit code (negative: the signal that ended it)."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(10)
+        code = self.process.returncode
+        self.log.close()
+        return code
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def rss_bytes(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) * 1024
+        raise RuntimeError("no VmRSS")
+
+
+def eventually(condition, what, timeout=5.0, every=0.005):
+    """Waits until `condition()` is true; bounded."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        time.sleep(every)
+    raise AssertionError(f"not within {timeout} s: {what}")
