@@ -30,5 +30,26 @@ inline constexpr absl::string_view kBit = "ERR bit is not an integer or out of r
 inline constexpr absl::string_view kSameObject = "ERR source and destination objects are the same";
 inline constexpr absl::string_view kMaxClients = "ERR max number of clients reached";
 inline constexpr absl::string_view kUnblocked = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+inline constexpr absl::string_view kDecrementOverflow = "ERR decrement would overflow";
+inline constexpr absl::string_view kLcsLenAndIdx =
+    "ERR If you want both the length and indexes, please just use IDX.";
+inline constexpr absl::string_view kLcsTooLong = "ERR String too long for LCS";
+inline constexpr absl::string_view kLcsTableTooLarge =
+    "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len";
+inline constexpr absl::string_view kLcsNoMemory =
+    "ERR Insufficient memory, failed allocating transient memory for LCS";
+inline constexpr absl::string_view kDigestLength =
+    "ERR digest must be exactly 16 hexadecimal characters";
+inline constexpr absl::string_view kInvalidCondition =
+    "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE";
+inline constexpr absl::string_view kBitArgument = "ERR The bit argument must be 1 or 0.";
+inline constexpr absl::string_view kBitOpNot =
+    "ERR BITOP NOT must be called with a single source key.";
+inline constexpr absl::string_view kBitFieldType =
+    "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 "
+    "is.";
+inline constexpr absl::string_view kBitFieldOverflow = "ERR Invalid OVERFLOW type specified";
+inline constexpr absl::string_view kBitFieldReadOnly =
+    "ERR BITFIELD_RO only supports the GET subcommand";
 
 }  // namespace idemd::protocol::errors

@@ -38,6 +38,7 @@
 #include "storage/stats.h"
 #include "storage/sync/epoch.h"
 #include "storage/table/entry.h"
+#include "storage/value/digest.h"
 #include "storage/wait/waiter.h"
 
 namespace idemd::storage {
