@@ -14,10 +14,12 @@
 #include "storage/effect.h"
 #include "storage/sync/mutex.h"
 #include "storage/wait/waiter.h"
+#include "storage/watch.h"
 
 namespace idemd::server {
 
 struct CommandSpec;
+struct CommandEntry;
 
 // What CLIENT LIST and CLIENT KILL see of a connection. Written by its own thread: numbers as relaxed atomics, texts
 // under the mutex.
@@ -68,6 +70,22 @@ class Peer : public std::enable_shared_from_this<Peer> {
   ClientInfo info_;
 };
 
+// What MULTI has queued.
+struct Transaction {
+  struct Queued {
+    const CommandEntry* entry;
+    std::vector<std::string> words;
+  };
+  std::vector<Queued> commands;
+  bool aborted = false;  // a command was refused at queueing: EXEC will not run
+};
+
+// What WATCH looks after; all share one mark.
+struct WatchedSet {
+  std::shared_ptr<storage::Watch> watch = std::make_shared<storage::Watch>();
+  std::vector<std::pair<storage::DbIndex, std::string>> keys;
+};
+
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 
 struct Session {
@@ -84,6 +102,9 @@ struct Session {
 
   // What was revealed to this client so far is durable once the log is durable up to here; a reply waits for that.
   storage::Lsn need = storage::kNoLsn;
+
+  std::unique_ptr<Transaction> transaction;  // MULTI: what is queued; null outside
+  std::unique_ptr<WatchedSet> watched;       // WATCH; null when nothing is watched
 
   // Set while a command of this session waits (IDEM.RESERVE ... WAIT): no further request is executed until it resumes.
   std::shared_ptr<storage::Waiter> waiter;

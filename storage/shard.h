@@ -31,6 +31,7 @@ struct alignas(128) Shard {
   std::atomic<uint64_t> entry_bytes{0};
   // Holder of the lock.
   WaitLines lines;
+  WatchedKeys watched;
   std::array<uint64_t, kDatabases> sweep_position{};
   uint32_t number = 0;
 };

@@ -40,6 +40,7 @@
 #include "storage/table/entry.h"
 #include "storage/value/digest.h"
 #include "storage/wait/waiter.h"
+#include "storage/watch.h"
 
 namespace idemd::storage {
 
@@ -84,7 +85,8 @@ class Unit {
   void LockKeys(absl::Span<const HashedKey> keys);
   void LockAll();
   bool Holds(const HashedKey& key) const;
-  // EXEC and scripts: the locks are taken for the whole unit, and the commands inside do not wait for other callers.
+  // EXEC and scripts: all locks have been taken, one reading of the time holds for all commands inside, and none of them
+  // waits for other callers.
   void Seal() { sealed_ = true; }
   bool sealed() const { return sealed_; }
 
@@ -130,6 +132,13 @@ class Unit {
   // Puts `waiter` in line at `key` (whose lock is held): it is looked at again after every change of the key.
   void Wait(DbIndex db, const HashedKey& key, std::shared_ptr<Waiter> waiter);
 
+  // WATCH: `watch` is marked when the key changes from now on; the key's lock is held. A key that has expired is removed
+  // first, so that only what comes later counts.
+  void WatchKey(DbIndex db, const HashedKey& key, std::shared_ptr<Watch> watch);
+  void UnwatchKey(DbIndex db, const HashedKey& key, const Watch& watch);
+  // Marks the watches of what this unit has changed so far (Commit does too): EXEC looks at them before it begins.
+  void TouchWatches();
+
   // Ends the unit: effects to the log, waiters of changed keys served, locks released.
   void Commit();
   // The LSN that everything this unit revealed depends on.
@@ -163,6 +172,7 @@ class Unit {
   void RemoveEntry(Shard& shard, DbIndex db, Entry* entry, uint64_t hash);
   void NoteChange(const Change& change);
   void DropTable(Shard& shard, DbIndex db);
+  void TouchDatabase(Shard& shard, DbIndex db);
   void ServeWaiters();
   void ServeLine(Shard& shard, const std::string& name);
   void AppendEffects();

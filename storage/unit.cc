@@ -60,6 +60,7 @@ Shard& Unit::ShardOf(const HashedKey& key) const { return store_.impl_->shards[S
 void Unit::LockShard(uint32_t number) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const uint64_t bit = uint64_t{1} << number;
   if ((held_ & bit) != 0) return;
+  if (sealed_) Stop("a sealed unit took all its locks before it was sealed");
   store_.impl_->shards[number].mutex.Lock();
   // The time that decides is read under the lock, unless a decision was made with an earlier one already.
   if (held_ == 0 && !sealed_) now_ns_ = 0;

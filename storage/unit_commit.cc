@@ -10,6 +10,7 @@ void Unit::Commit() {
   if (held_ == 0) return;
   if (!changed_.empty() || serve_all_) {
     ServeWaiters();
+    TouchWatches();
     AppendEffects();
     changed_.clear();
     whole_effects_.clear();
@@ -86,6 +87,33 @@ void Unit::ServeLine(Shard& shard, const std::string& name) {
   if (line->wake_ms <= now_ms() || wake < line->wake_ms) {
     line->wake_ms = wake;
     store_.impl_->timer.Add({wake, shard.number, name});
+  }
+}
+
+void Unit::WatchKey(DbIndex db, const HashedKey& key, std::shared_ptr<Watch> watch) {
+  Shard& shard = ShardOf(key);
+  LiveEntry(shard, db, key);
+  TouchWatches();
+  shard.watched.Add(WaitLines::Name(db, key.bytes), std::move(watch));
+}
+
+void Unit::UnwatchKey(DbIndex db, const HashedKey& key, const Watch& watch) {
+  ShardOf(key).watched.Remove(WaitLines::Name(db, key.bytes), &watch);
+}
+
+void Unit::TouchWatches() {
+  for (const Change& change : changed_)
+    if (!change.shard->watched.empty()) change.shard->watched.Touch(WaitLines::Name(change.db, change.key.bytes));
+}
+
+// A whole database is about to go or to be exchanged: whoever watches a key that is there sees a change.
+void Unit::TouchDatabase(Shard& shard, DbIndex db) {
+  if (shard.watched.empty()) return;
+  for (const std::string& name : shard.watched.Names()) {
+    if (WaitLines::DbOf(name) != db) continue;
+    const Table* table = shard.tables[db].load(std::memory_order_relaxed);
+    const HashedKey key(WaitLines::KeyOf(name));
+    if (table != nullptr && table->Find(key.hash, key.bytes) != nullptr) shard.watched.Touch(name);
   }
 }
 

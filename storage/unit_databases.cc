@@ -96,6 +96,7 @@ void Unit::ForEach(DbIndex db, absl::FunctionRef<void(absl::string_view key, con
 }
 
 void Unit::DropTable(Shard& shard, DbIndex db) {
+  TouchDatabase(shard, db);
   Table* table = shard.tables[db].exchange(nullptr, std::memory_order_acq_rel);
   shard.with_deadline[db].store(0, std::memory_order_relaxed);
   shard.sweep_position[db] = 0;
@@ -129,6 +130,9 @@ void Unit::FlushAll() {
 void Unit::SwapDb(DbIndex a, DbIndex b) {
   if (a == b) return;
   for (Shard& shard : store_.impl_->shards) {
+    // A key that is in one of the two changes in both, in the eyes of those who watch.
+    TouchDatabase(shard, a);
+    TouchDatabase(shard, b);
     Table* table_a = shard.tables[a].load(std::memory_order_relaxed);
     shard.tables[a].store(shard.tables[b].load(std::memory_order_relaxed), std::memory_order_release);
     shard.tables[b].store(table_a, std::memory_order_release);
@@ -136,6 +140,8 @@ void Unit::SwapDb(DbIndex a, DbIndex b) {
     shard.with_deadline[a].store(shard.with_deadline[b].load(std::memory_order_relaxed), std::memory_order_relaxed);
     shard.with_deadline[b].store(deadlines_a, std::memory_order_relaxed);
     std::swap(shard.sweep_position[a], shard.sweep_position[b]);
+    TouchDatabase(shard, a);
+    TouchDatabase(shard, b);
   }
   Effect effect;
   effect.kind = EffectKind::kSwapDb;

@@ -50,6 +50,10 @@ enum Flag : uint32_t {
   kProtected = 1u << 20,
   // Categories that no flag or group implies.
   kDangerous = 1u << 21,
+  // Runs at once between MULTI and EXEC, instead of being queued.
+  kNotQueued = 1u << 22,
+  // Its keys cannot be told from its words (FLUSHALL, SCAN, IDEM.TOKEN): EXEC takes all locks.
+  kAnyKeys = 1u << 23,
 
 };
 

@@ -12,6 +12,7 @@
 #include "server/commands/connection.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
+#include "server/commands/transaction.h"
 #include "server/version.h"
 
 namespace idemd::server {
@@ -119,6 +120,7 @@ void Quit(Context& c) {
 
 void Reset(Context& c) {
   Session& session = c.session;
+  DropTransaction(c.services, session);
   if (session.monitor) {
     session.monitor = false;
     session.info().monitor.store(false, std::memory_order_relaxed);
@@ -199,14 +201,14 @@ constexpr CommandSpec kConnectionCommands[] = {
     {.name = "QUIT",
      .handler = &Quit,
      .arity = -1,
-     .flags = kAllowBusy | kNoScript | kLoading | kStale | kFast | kNoAuth,
+     .flags = kAllowBusy | kNoScript | kLoading | kStale | kFast | kNoAuth | kNotQueued,
      .group = Group::kConnection,
      .since = "1.0.0",
      .summary = "Ends the connection after all replies were sent."},
     {.name = "RESET",
      .handler = &Reset,
      .arity = 1,
-     .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy,
+     .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy | kNotQueued,
      .group = Group::kConnection,
      .since = "6.2.0",
      .summary = "Puts the connection back to the state it had when it was opened."}};

@@ -18,6 +18,8 @@
 
 namespace idemd::server {
 
+struct ThreadStats;  // server/admin/stats.h
+
 struct Context {
   Services& services;
   Session& session;
@@ -27,6 +29,7 @@ struct Context {
   const CommandSpec* spec;
   uint64_t first_key_hash;  // of the first key, computed while the batch was parsed; valid when has_first_key
   int first_key;            // its position, 0: none
+  ThreadStats* thread_stats = nullptr;  // of this loop thread
 
   storage::Unit& Data() { return unit; }
   storage::DbIndex db() const { return session.db; }

@@ -17,6 +17,7 @@
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
 #include "server/commands/table.h"
+#include "server/commands/transaction.h"
 #include "storage/store.h"
 
 namespace idemd::server {
@@ -78,6 +79,8 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   if (!ArityFits(spec, words.size()) || spec.handler == nullptr)
     return absl::StrCat("ERR wrong number of arguments for '", p.entry->full_name, "' command");
   if (!session.authenticated && (spec.flags & kNoAuth) == 0) return std::string(errors::kNoAuth);
+  if (session.transaction != nullptr && (spec.flags & kNoMulti) != 0)
+    return "ERR Command not allowed inside a transaction";
   if ((spec.flags & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
   return {};
 }
@@ -123,23 +126,18 @@ void Dispatcher::RunOne(Session& session, Words words, const CommandEntry* entry
   const size_t mark = out.size();
   if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipThis;
   const std::string refusal = Refusal(services_, session, p, words);
-  if (refusal.empty()) {
+  if (refusal.empty() && session.transaction != nullptr && (entry->spec->flags & kNotQueued) == 0) {
+    QueueCommand(session, *entry, words);
+    reply.Simple("QUEUED");
+  } else if (refusal.empty()) {
     session.info().last_command.store(entry->spec, std::memory_order_relaxed);
-    {
-      storage::Unit unit(services_.store);
-      Context context{services_, session, unit, reply, words, entry->spec, hash, first_key};
-      entry->spec->handler(context);
-      unit.Commit();
-      session.need = std::max(session.need, unit.need());
-    }
-    const int64_t end_us = SteadyUs();
-    const absl::string_view code = ErrorCode(out, mark);
-    thread_stats_->OnCommand(entry->ordinal, end_us - *now_us, !code.empty());
-    if (!code.empty()) thread_stats_->OnError(code);
-    NoteDuration(services_, session, *entry->spec, words, end_us - *now_us);
-    *now_us = end_us;
-    if (services_.clients.monitors() != 0) ShowToMonitors(services_, session, *entry->spec, words);
+    storage::Unit unit(services_.store);
+    Context context{services_, session, unit, reply, words, entry->spec, hash, first_key, thread_stats_};
+    RunHandler(context, *entry, now_us);
+    unit.Commit();
+    session.need = std::max(session.need, unit.need());
   } else {
+    if (session.transaction != nullptr) session.transaction->aborted = true;
     reply.Error(refusal);
     thread_stats_->OnError(ErrorCode(out, mark));
     if (entry != nullptr) thread_stats_->OnRejected(entry->ordinal);
@@ -153,7 +151,22 @@ void Dispatcher::RunOne(Session& session, Words words, const CommandEntry* entry
   }
 }
 
+void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
+  const std::string& out = c.reply.buffer();
+  const size_t mark = out.size();
+  if (*now_us == 0) *now_us = SteadyUs();
+  entry.spec->handler(c);
+  const int64_t end_us = SteadyUs();
+  const absl::string_view code = ErrorCode(out, mark);
+  c.thread_stats->OnCommand(entry.ordinal, end_us - *now_us, !code.empty());
+  if (!code.empty()) c.thread_stats->OnError(code);
+  NoteDuration(c.services, c.session, *entry.spec, c.words, end_us - *now_us);
+  *now_us = end_us;
+  if (c.services.clients.monitors() != 0) ShowToMonitors(c.services, c.session, *entry.spec, c.words);
+}
+
 void Dispatcher::Closed(Session& session) {
+  DropTransaction(services_, session);
   if (session.waiter != nullptr) {
     session.waiter->Cancel();
     session.waiter.reset();

@@ -101,13 +101,13 @@ constexpr ArgSpec kScanArgs[] = {
 constexpr ArgSpec kPatternArgs[] = {{.name = "pattern", .type = ArgType::kPattern}};
 
 constexpr CommandSpec kScanCommands[] = {
-    {.name = "SCAN", .handler = &Scan, .arity = -2, .flags = kReadonly, .since = "2.8.0",
+    {.name = "SCAN", .handler = &Scan, .arity = -2, .flags = kReadonly | kAnyKeys, .since = "2.8.0",
      .complexity = "O(1) per call, O(N) for a whole walk", .summary = "Walks the keys of the database, a part a call.",
      .args = kScanArgs},
-    {.name = "KEYS", .handler = &KeysMatching, .arity = 2, .flags = kReadonly | kDangerous, .since = "1.0.0",
+    {.name = "KEYS", .handler = &KeysMatching, .arity = 2, .flags = kReadonly | kDangerous | kAnyKeys, .since = "1.0.0",
      .complexity = "O(N) where N is the number of keys", .summary = "Lists all keys that match a pattern.",
      .args = kPatternArgs},
-    {.name = "RANDOMKEY", .handler = &RandomKey, .arity = 1, .flags = kReadonly, .since = "1.0.0",
+    {.name = "RANDOMKEY", .handler = &RandomKey, .arity = 1, .flags = kReadonly | kAnyKeys, .since = "1.0.0",
      .complexity = "O(1)", .summary = "Names a key drawn at random."}};
 
 }  // namespace

@@ -42,7 +42,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       StringEditCommands(),   StringNumberCommands(), StringLcsCommands(),
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),
       BitFieldCommands(),
-      KeyCommands(),          LifetimeCommands(),   ScanCommands(),
+      KeyCommands(),          TransactionCommands(), LifetimeCommands(),   ScanCommands(),
       ObjectCommands(),       IdemTokenCommands(),  IdemReserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
       IdemThrottleCommands(), IdemStatsCommands(),

@@ -1,7 +1,7 @@
 // A segment: up to 64 buckets of one cache line each, with a stash for what does not fit.
 //
-//   line 0        about the segment itself; readers come here only when a bucket has keys in the
-//   stash line 1..64    the buckets: | header | slot | slot | slot | slot | slot | slot | slot |
+//   line 0        about the segment itself; readers come here only when a bucket has stashed keys
+//   line 1..64    the buckets: | header | slot | slot | slot | slot | slot | slot | slot |
 //   line 65..68   the stash: slots that belong to no bucket in particular
 //
 // A key is put into its home bucket, else into the next bucket as a guest, else into the stash, and

@@ -1,0 +1,23 @@
+// Transactions between dispatch and the commands MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "server/commands/context.h"
+#include "server/commands/services.h"
+#include "server/commands/table.h"
+#include "server/session.h"
+
+namespace idemd::server {
+
+// Inside MULTI: keeps a copy of the command for EXEC.
+void QueueCommand(Session& session, const CommandEntry& entry, absl::Span<const absl::string_view> words);
+// Ends MULTI and WATCH, as DISCARD, RESET and the end of the connection do.
+void DropTransaction(Services& services, Session& session);
+
+// Runs one command in the given unit and counts it: dispatch for single commands, EXEC for each of its own.
+void RunHandler(Context& context, const CommandEntry& entry, int64_t* now_us);
+
+}  // namespace idemd::server

@@ -1,0 +1,147 @@
+// Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+//
+// EXEC is one unit of storage: the locks of all keys that its commands name, and of the watched ones, are taken in one
+// go, then the commands run one after the other, and only then the unit commits: one unit in the log, and waiters are
+// looked at when all is over.
+#include "server/commands/transaction.h"
+
+#include <chrono>
+
+#include "absl/container/flat_hash_set.h"
+#include "protocol/errors.h"
+#include "server/commands/groups.h"
+
+namespace idemd::server {
+namespace {
+
+namespace errors = protocol::errors;
+using storage::HashedKey;
+
+void Multi(Context& c) {
+  if (c.session.transaction != nullptr) return c.reply.Error("ERR MULTI calls can not be nested");
+  c.session.transaction = std::make_unique<Transaction>();
+  c.reply.Ok();
+}
+
+void Discard(Context& c) {
+  if (c.session.transaction == nullptr) return c.reply.Error("ERR DISCARD without MULTI");
+  DropTransaction(c.services, c.session);
+  c.reply.Ok();
+}
+
+void Unwatch(Services& services, Session& session) {
+  if (session.watched == nullptr) return;
+  const std::unique_ptr<WatchedSet> watched = std::move(session.watched);
+  storage::Unit unit(services.store);
+  std::vector<HashedKey> keys;
+  for (const auto& [db, name] : watched->keys) keys.emplace_back(name);
+  unit.LockKeys(keys);
+  for (size_t i = 0; i < keys.size(); ++i) unit.UnwatchKey(watched->keys[i].first, keys[i], *watched->watch);
+}
+
+void UnwatchAll(Context& c) {
+  Unwatch(c.services, c.session);
+  c.reply.Ok();
+}
+
+void Watch(Context& c) {
+  if (c.session.transaction != nullptr) return c.reply.Error("ERR WATCH inside MULTI is not allowed");
+  if (c.session.watched == nullptr) c.session.watched = std::make_unique<WatchedSet>();
+  WatchedSet& watched = *c.session.watched;
+  absl::flat_hash_set<std::pair<storage::DbIndex, std::string>> known(watched.keys.begin(), watched.keys.end());
+  std::vector<HashedKey> fresh;
+  for (size_t i = 1; i < c.words.size(); ++i) {
+    if (!known.emplace(c.db(), std::string(c.words[i])).second) continue;
+    watched.keys.emplace_back(c.db(), std::string(c.words[i]));
+    fresh.push_back(c.Key(i));
+  }
+  c.unit.LockKeys(fresh);
+  for (const HashedKey& key : fresh) c.unit.WatchKey(c.db(), key, watched.watch);
+  c.reply.Ok();
+}
+
+std::vector<absl::string_view> ViewsOf(const std::vector<std::string>& words) { return {words.begin(), words.end()}; }
+
+// The locks of everything the transaction may touch.
+void LockFor(Context& c, const Transaction& transaction) {
+  std::vector<HashedKey> keys;
+  std::vector<int> positions;
+  for (const Transaction::Queued& queued : transaction.commands) {
+    const std::vector<absl::string_view> words = ViewsOf(queued.words);
+    if ((queued.entry->spec->flags & kAnyKeys) != 0 || !KeyPositions(*queued.entry->spec, words, positions))
+      return c.unit.LockAll();
+    for (int position : positions) keys.emplace_back(words[static_cast<size_t>(position)]);
+  }
+  if (c.session.watched != nullptr)
+    for (const auto& [db, name] : c.session.watched->keys) keys.emplace_back(name);
+  c.unit.LockKeys(keys);
+}
+
+// Whether a watched key changed, or has expired since.
+bool WatchTripped(Context& c) {
+  if (c.session.watched == nullptr) return false;
+  WatchedSet& watched = *c.session.watched;
+  for (const auto& [db, name] : watched.keys) c.unit.Find(db, HashedKey(name), /*touch=*/false);
+  c.unit.TouchWatches();
+  const bool tripped = watched.watch->touched.load(std::memory_order_acquire);
+  for (const auto& [db, name] : watched.keys) c.unit.UnwatchKey(db, HashedKey(name), *watched.watch);
+  c.session.watched.reset();
+  return tripped;
+}
+
+void Exec(Context& c) {
+  if (c.session.transaction == nullptr) return c.reply.Error("ERR EXEC without MULTI");
+  const std::unique_ptr<Transaction> transaction = std::move(c.session.transaction);
+  if (transaction->aborted) {
+    Unwatch(c.services, c.session);
+    return c.reply.Error("EXECABORT Transaction discarded because of previous errors.");
+  }
+  LockFor(c, *transaction);
+  if (WatchTripped(c)) return c.reply.NullArray();
+  c.unit.Seal();
+  c.reply.Array(transaction->commands.size());
+  int64_t now_us = 0;
+  for (const Transaction::Queued& queued : transaction->commands) {
+    const std::vector<absl::string_view> words = ViewsOf(queued.words);
+    Context inner{c.services, c.session, c.unit, c.reply, words, queued.entry->spec, 0, 0, c.thread_stats};
+    RunHandler(inner, *queued.entry, &now_us);
+    c.reply.set_resp(c.session.resp);
+  }
+}
+
+constexpr ArgSpec kWatchArgs[] = {{.name = "key", .type = ArgType::kKey, .multiple = true}};
+constexpr uint32_t kFlags = kNoScript | kLoading | kStale | kFast | kAllowBusy | kNotQueued;
+constexpr CommandSpec kTransactionCommands[] = {
+    {.name = "MULTI", .handler = &Multi, .arity = 1, .flags = kFlags, .group = Group::kTransactions, .since = "1.2.0",
+     .summary = "Begins a transaction: commands are queued until EXEC."},
+    {.name = "EXEC", .handler = &Exec, .arity = 1,
+     .flags = kNoScript | kLoading | kStale | kSkipSlowlog | kNotQueued, .group = Group::kTransactions,
+     .since = "1.2.0", .complexity = "Depends on commands in the transaction",
+     .summary = "Runs what is queued, as one step."},
+    {.name = "DISCARD", .handler = &Discard, .arity = 1, .flags = kFlags, .group = Group::kTransactions,
+     .since = "2.0.0", .complexity = "O(N), when N is the number of queued commands",
+     .summary = "Drops what is queued."},
+    {.name = "WATCH", .handler = &Watch, .arity = -2, .flags = kFlags, .keys = Keys::From(1), .key_flags = "RO",
+     .group = Group::kTransactions, .since = "2.2.0", .complexity = "O(1) for every key.",
+     .summary = "Makes the next EXEC depend on the keys not changing.", .args = kWatchArgs},
+    {.name = "UNWATCH", .handler = &UnwatchAll, .arity = 1,
+     .flags = kNoScript | kLoading | kStale | kFast | kAllowBusy, .group = Group::kTransactions, .since = "2.2.0",
+     .summary = "Forgets all watched keys."}};
+
+}  // namespace
+
+void QueueCommand(Session& session, const CommandEntry& entry, absl::Span<const absl::string_view> words) {
+  Transaction::Queued queued{&entry, {}};
+  queued.words.reserve(words.size());
+  for (absl::string_view word : words) queued.words.emplace_back(word);
+  session.transaction->commands.push_back(std::move(queued));
+}
+
+void DropTransaction(Services& services, Session& session) {
+  session.transaction.reset();
+  Unwatch(services, session);
+}
+
+absl::Span<const CommandSpec> TransactionCommands() { return kTransactionCommands; }
+
+}  // namespace idemd::server
