@@ -1,0 +1,326 @@
+// Reading, executing and closing; writing is in connection_output.cc.
+#include "server/net/connection.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/admin/log.h"
+#include "server/admin/stats.h"
+#include "server/clients.h"
+
+namespace idemd::server {
+namespace {
+
+// Requests parsed at a time. What a batch of them had not executed is parsed again, so it is not
+// large.
+constexpr size_t kBatchRequests = 128;
+// A turn ends after this much, and the other connections of the loop have theirs.
+constexpr size_t kTurnRequests = 1024;
+constexpr size_t kTurnInputBytes = 1024 * 1024;
+// Replies are sent when this much has gathered.
+constexpr size_t kOutputBytes = 256 * 1024;
+// Quiet for this long, a connection gives its buffer back.
+constexpr uint32_t kParkSeconds = 2;
+// Requests at a connection's beginning that are looked at for HTTP: a browser made to talk to us
+// says it in its first lines.
+constexpr uint16_t kInspectRequests = 64;
+
+}  // namespace
+
+Connection::Connection(std::shared_ptr<Loop> loop, Settings& settings, Clients& clients, int fd)
+    : loop_(std::move(loop)), settings_(settings), clients_(clients), fd_(fd) {}
+
+Connection::~Connection() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void Connection::Start() {
+  if (state_ == State::kClosed) return;
+  socket_.emplace(loop_->context());
+  ErrorCode error;
+  socket_->assign(boost::asio::generic::stream_protocol(info().unix_socket ? AF_UNIX : AF_INET, 0),
+                  fd_, error);
+  if (error) {
+    socket_.reset();
+    clients_.Remove(info().id);
+    closed_.store(true, std::memory_order_relaxed);
+    state_ = State::kClosed;
+    return;
+  }
+  fd_ = -1;
+  session_.peer = shared_from_this();
+  session_.authenticated = !settings_.has_password.load(std::memory_order_relaxed);
+  loop_->Add(self());
+  loop_->dispatcher().thread_stats().OnConnection();
+  last_read_tick_ = loop_->ticks();
+  if (info().closing.load(std::memory_order_relaxed)) return Close();  // killed before it began
+  if (loop_->stopping()) return Close();
+  StartRead();
+}
+
+void Connection::StartRead() {
+  if (reading_ || state_ == State::kClosed) return;
+  if (!buffer_.MakeRoom(parser_.bytes_wanted())) {
+    LogWarning(absl::StrCat("Out of memory for the requests of client ", Describe()));
+    return Close();
+  }
+  reading_ = true;
+  socket_->async_read_some(
+      boost::asio::buffer(buffer_.space(), buffer_.space_bytes()),
+      [self = self()](const ErrorCode& error, size_t n) { self->OnRead(error, n); });
+}
+
+// Waits for input without a buffer.
+void Connection::Park() {
+  buffer_.Free();
+  ShowBuffers(0);
+  reading_ = true;
+  socket_->async_wait(StreamSocket::wait_read, [self = self()](const ErrorCode& error) {
+    self->reading_ = false;
+    if (self->state_ == State::kClosed) return;
+    if (error) return self->Close();
+    self->StartRead();
+  });
+}
+
+void Connection::OnRead(const ErrorCode& error, size_t n) {
+  reading_ = false;
+  const bool parked = std::exchange(parking_, false);
+  if (state_ == State::kClosed) return;
+  if (error == boost::asio::error::operation_aborted && parked && serving()) return Park();
+  if (error) return OnEndOfInput();
+  last_read_tick_ = loop_->ticks();
+  loop_->dispatcher().thread_stats().OnRead(n);
+  if (!serving()) {  // what comes now is not for us any more
+    buffer_.Clear();
+    if (state_ == State::kLingering) StartRead();
+    return;
+  }
+  buffer_.Commit(n);
+  const auto limit =
+      static_cast<size_t>(settings_.client_query_buffer_bytes.load(std::memory_order_relaxed));
+  if (buffer_.size() > limit) {
+    LogWarning(absl::StrCat("Closing client that reached max query buffer length: ", Describe()));
+    loop_->dispatcher().services().stats.OnQueryLimit();
+    return Close();
+  }
+  if (session_.waiter == nullptr && !turn_posted_ && !output_full_) return Turn();
+  ShowBuffers(buffer_.size());
+  if (!output_full_) StartRead();
+}
+
+// The peer has sent all it will, or is gone.
+void Connection::OnEndOfInput() {
+  end_of_input_ = true;
+  // A caller that waits and is gone must not be given a claim that nobody will work on. One that
+  // only shut its side looks the same.
+  if (session_.waiter != nullptr || state_ == State::kLingering) return Close();
+  if (serving() && !turn_posted_ && !output_full_) AfterTurn();
+}
+
+protocol::ParserLimits Connection::Limits() const {
+  protocol::ParserLimits limits;
+  limits.bulk_bytes_max = settings_.proto_max_bulk_bytes.load(std::memory_order_relaxed);
+  if (session_.authenticated) limits.words_max = std::numeric_limits<int32_t>::max();
+  limits.unauthenticated = !session_.authenticated;
+  return limits;
+}
+
+// Executes what has been read, as much as one turn allows.
+void Connection::Turn() {
+  const std::shared_ptr<Connection> keep = self();
+  size_t requests = 0;
+  size_t bytes = 0;
+  while (serving()) {
+    protocol::Batch& batch = loop_->batch;
+    batch.clear();
+    const protocol::ParseStatus status =
+        parser_.Parse(buffer_.view(), Limits(), kBatchRequests, batch);
+    ShowBuffers(buffer_.size());
+    const bool http = inspected_ < kInspectRequests && CutAtHttp();
+    requests += batch.requests.size();
+    bytes += parser_.consumed();
+    const bool all = ExecuteBatch();
+    if (!serving()) return;
+    if (session_.close_after_reply) {
+      Flush();
+      return CloseWhenSent(false);
+    }
+    if (!all) break;
+    if (http) {
+      LogWarning(
+          absl::StrCat("Possible SECURITY ATTACK detected. It looks like somebody is sending POST "
+                       "or Host: commands. "
+                       "This is likely due to an attacker attempting to use Cross Protocol "
+                       "Scripting to compromise "
+                       "this instance. Connection aborted: ",
+                       Describe()));
+      return Close();
+    }
+    if (status == protocol::ParseStatus::kError) return RefuseProtocol();
+    if (status == protocol::ParseStatus::kNeedMore) break;
+    if (requests >= kTurnRequests || bytes >= kTurnInputBytes) {
+      Flush();
+      if (!serving() || output_full_) return;
+      turn_posted_ = true;
+      loop_->Post([self = self()] {
+        self->turn_posted_ = false;
+        if (self->serving() && self->session_.waiter == nullptr && !self->output_full_)
+          self->Turn();
+      });
+      return;
+    }
+  }
+  Flush();
+  AfterTurn();
+}
+
+// False: the session blocked, is to be closed, or must first take its output; the rest will be
+// parsed again.
+bool Connection::ExecuteBatch() {
+  const protocol::Batch& batch = loop_->batch;
+  size_t done = 0;
+  while (done < batch.requests.size()) {
+    done += loop_->dispatcher().Run(session_, batch, done, kOutputBytes, loop_->out);
+    if (session_.waiter != nullptr || session_.close_after_reply) break;
+    if (done == batch.requests.size()) break;
+    Flush();
+    if (!serving()) return false;
+    if (output_full_) break;
+  }
+  if (done == batch.requests.size()) {
+    buffer_.Consume(parser_.consumed());
+    return session_.waiter == nullptr;
+  }
+  buffer_.Consume(done == 0 ? 0 : batch.requests[done - 1].end);
+  parser_ = protocol::Parser();
+  return false;
+}
+
+// Looks for the words of an HTTP request, and leaves only what came before them in the batch.
+bool Connection::CutAtHttp() {
+  protocol::Batch& batch = loop_->batch;
+  for (size_t i = 0; i < batch.requests.size() && inspected_ < kInspectRequests;
+       ++i, ++inspected_) {
+    const absl::string_view name = batch.words[batch.requests[i].first];
+    if (!absl::EqualsIgnoreCase(name, "POST") && !absl::EqualsIgnoreCase(name, "Host:")) continue;
+    batch.requests.resize(i);
+    return true;
+  }
+  return false;
+}
+
+// Decides what comes next once all that could be executed was, and its output was sent or queued.
+void Connection::AfterTurn() {
+  if (!serving()) return;
+  info().blocked.store(session_.waiter != nullptr, std::memory_order_relaxed);
+  ShowBuffers(buffer_.size());
+  if (session_.waiter != nullptr) {
+    if (end_of_input_ || finishing_) return Close();
+    return StartRead();
+  }
+  if (output_full_) return;  // OnWritten() goes on
+  if (finishing_) return CloseWhenSent(true);
+  if (end_of_input_) return CloseWhenSent(false);
+  StartRead();
+}
+
+void Connection::RefuseProtocol() {
+  Flush();
+  if (!serving()) return;
+  LogVerbose(absl::StrCat(parser_.error(), " from client: ", Describe()));
+  absl::StrAppend(&loop_->out, "-", parser_.error(), "\r\n");
+  Flush();
+  CloseWhenSent(true);
+}
+
+void Connection::Tick(int64_t now_ms) {
+  if (state_ == State::kLingering) {
+    if (loop_->ticks() >= linger_until_tick_) Close();
+    return;
+  }
+  CheckOutputLimits(now_ms);
+  if (!serving()) return;
+  const int64_t timeout_s = settings_.timeout_s.load(std::memory_order_relaxed);
+  const int64_t active_ms =
+      std::max(info().last_active_ms.load(std::memory_order_relaxed), info().created_ms);
+  if (timeout_s > 0 && session_.waiter == nullptr && !session_.monitor &&
+      now_ms - active_ms > timeout_s * 1000) {
+    LogVerbose("Closing idle client");
+    return Close();
+  }
+  if (reading_ && !parking_ && !writing_ && buffer_.empty() && buffer_.capacity() > 0 &&
+      loop_->ticks() - last_read_tick_ > kParkSeconds) {
+    parking_ = true;
+    ErrorCode ignored;  // then the read goes on as it is
+    socket_->cancel(ignored);
+  }
+}
+
+void Connection::Finish() {
+  if (!serving()) return;
+  finishing_ = true;
+  if (!turn_posted_ && !output_full_) AfterTurn();
+}
+
+void Connection::Kill() {
+  info().closing.store(true, std::memory_order_relaxed);
+  if (closed_.load(std::memory_order_relaxed)) return;
+  loop_->Post([self = self()] { self->Close(); });
+}
+
+void Connection::Resume(std::function<void(Session& session, std::string& out)> done) {
+  if (closed_.load(std::memory_order_relaxed)) return;
+  loop_->Post([self = self(), done = std::move(done)] {
+    if (!self->serving()) return;
+    Session& session = self->session_;
+    const std::shared_ptr<storage::Waiter> waited = session.waiter;
+    std::string& out = self->loop_->out;
+    done(session, out);
+    if (session.reply_mode != ReplyMode::kOn) out.clear();
+    if (session.waiter == waited) session.waiter.reset();
+    self->info().blocked.store(session.waiter != nullptr, std::memory_order_relaxed);
+    self->Flush();
+    if (!self->serving()) return;
+    if (session.close_after_reply) return self->CloseWhenSent(false);
+    if (!self->turn_posted_ && !self->output_full_ && session.waiter == nullptr) self->Turn();
+  });
+}
+
+void Connection::Close() {
+  if (state_ == State::kClosed || !socket_.has_value()) return;
+  const std::shared_ptr<Connection> keep = self();
+  state_ = State::kClosed;
+  closed_.store(true, std::memory_order_relaxed);
+  info().closing.store(true, std::memory_order_relaxed);
+  loop_->dispatcher().Closed(session_);
+  info().blocked.store(false, std::memory_order_relaxed);
+  clients_.Remove(info().id);
+  socket_.reset();  // handlers of what is under way still run, and find it closed
+  loop_->out.clear();
+  queue_.Clear();
+  if (!reading_) buffer_.Free();
+  session_.peer.reset();
+  loop_->Remove(*this);
+}
+
+void Connection::ShowBuffers(size_t query_bytes) {
+  info().query_bytes.store(query_bytes, std::memory_order_relaxed);
+  info().query_free.store(buffer_.capacity() - query_bytes, std::memory_order_relaxed);
+}
+
+std::string Connection::Describe() const {
+  return absl::StrCat("id=", info().id, " addr=", info().address, " laddr=", info().local_address,
+                      " fd=", info().fd, " name=", session_.name, " db=", session_.db,
+                      " qbuf=", buffer_.size(), " obl=", queue_.bytes(), " user=", session_.user);
+}
+
+}  // namespace idemd::server

@@ -1,0 +1,120 @@
+// One client: reads requests, has them executed in order, writes the replies.
+//
+//   read -> parse a batch -> Dispatcher::Run -> send at once -> read ...
+//
+// What the socket does not take waits in the queue; while too much waits there, nothing more is
+// executed or read. While the session is blocked, bytes are read (so that the peer's going away is
+// noticed) but nothing is executed.
+//
+// Threads    All state belongs to the loop's thread; Send(), Kill() and Resume() come from any and
+// post to it. Lifetime   Handlers of Asio, the loop and the registry share it. Close() ends
+// everything that points back. Memory     An active connection holds a read buffer of 16 KiB, into
+// which the next read is already under way: that is
+//            one system call per request less than waiting for readability first. After two quiet
+//            seconds it gives the buffer back and does wait, so that idle connections cost about a
+//            kilobyte. Replies are built in the loop's memory and kept only as far as the socket
+//            did not take them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "protocol/resp/parser.h"
+#include "server/admin/settings.h"
+#include "server/net/asio.h"
+#include "server/net/loop.h"
+#include "server/net/output_queue.h"
+#include "server/net/read_buffer.h"
+#include "server/session.h"
+
+namespace idemd::server {
+
+class Connection final : public Peer {
+ public:
+  // Takes over `fd`, which is non-blocking. `settings` as in the loop's services.
+  Connection(std::shared_ptr<Loop> loop, Settings& settings, Clients& clients, int fd);
+  ~Connection() override;
+
+  // --- loop thread
+  void Start();
+  void Tick(int64_t now_ms);
+  // Graceful stop: what was read is executed and answered, then the connection closes.
+  void Finish();
+  void Abort() { Close(); }
+
+  // --- any thread
+  void Send(std::shared_ptr<const std::string> bytes) override;
+  void Kill() override;
+  void Resume(std::function<void(Session& session, std::string& out)> done) override;
+
+  // Where the loop keeps it.
+  size_t place() const { return place_; }
+  void set_place(size_t place) { place_ = place; }
+
+ private:
+  enum class State : uint8_t {
+    kServing,
+    kFlushing,   // nothing more is executed; closes when the queue is empty
+    kLingering,  // all is sent and our side is shut; reads what is in flight, so that no reset
+                 // overtakes our replies
+    kClosed,
+  };
+  std::shared_ptr<Connection> self() {
+    return std::static_pointer_cast<Connection>(shared_from_this());
+  }
+  bool serving() const { return state_ == State::kServing; }
+
+  void StartRead();
+  void OnRead(const ErrorCode& error, size_t n);
+  void OnEndOfInput();
+  void Park();
+  void Turn();
+  bool ExecuteBatch();
+  bool CutAtHttp();
+  void AfterTurn();
+  void RefuseProtocol();
+  void Flush();
+  void StartWrite();
+  void NoteQueue();
+  void OnWritten(const ErrorCode& error, size_t n);
+  void CheckOutputLimits(int64_t now_ms);
+  void CloseWhenSent(bool linger);
+  void EndOutput();
+  void Close();
+  void ShowBuffers(size_t query_bytes);
+  protocol::ParserLimits Limits() const;
+  std::string Describe() const;
+
+  const std::shared_ptr<Loop> loop_;
+  Settings& settings_;
+  Clients& clients_;
+  int fd_;  // until Start() gives it to socket_; -1 afterwards
+  std::optional<StreamSocket> socket_;
+  Session session_;
+  protocol::Parser parser_;
+  ReadBuffer buffer_;
+  OutputQueue queue_;
+  size_t place_ = 0;
+  int64_t over_soft_limit_since_ms_ = 0;  // 0: it is not
+  uint32_t last_read_tick_ = 0;
+  uint32_t linger_until_tick_ = 0;
+  uint16_t inspected_ = 0;  // requests that were looked at for HTTP
+  State state_ = State::kServing;
+  bool reading_ = false;  // a read or a wait is under way
+  bool parking_ = false;  // ... and was cancelled to give back the buffer
+  bool writing_ = false;
+  bool turn_posted_ = false;
+  bool output_full_ = false;  // nothing is executed until the queue is shorter
+  bool end_of_input_ = false;
+  bool finishing_ = false;
+  bool linger_ = false;
+  bool pushed_ = false;  // gets more than replies: MONITOR
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace idemd::server

@@ -1,0 +1,142 @@
+// A connection's output: sent at once where the socket takes it, else queued, within the limits of
+// its class.
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <boost/asio/buffer.hpp>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "server/admin/log.h"
+#include "server/admin/stats.h"
+#include "server/net/connection.h"
+
+namespace idemd::server {
+namespace {
+
+// A client that leaves this much unread gets no more of its requests executed until half of it has
+// gone.
+constexpr size_t kQueueFullBytes = 256 * 1024;
+// The loop's output memory is given back when one reply made it larger than this.
+constexpr size_t kOutputKeepBytes = 1024 * 1024;
+// How long a shut connection is read on.
+constexpr uint32_t kLingerSeconds = 2;
+
+}  // namespace
+
+// Sends the loop's output, and queues what the socket does not take.
+void Connection::Flush() {
+  std::string& out = loop_->out;
+  if (out.empty()) return;
+  size_t sent = 0;
+  if (queue_.empty()) {
+    ssize_t n = 0;
+    do {
+      n = ::send(socket_->native_handle(), out.data(), out.size(), MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return Close();
+    if (n > 0) {
+      sent = static_cast<size_t>(n);
+      loop_->dispatcher().thread_stats().OnWrite(sent);
+    }
+  }
+  queue_.Append(out, sent);
+  if (out.capacity() > kOutputKeepBytes) std::string().swap(out);
+  out.clear();
+  if (queue_.empty()) return;
+  CheckOutputLimits(SteadyMs());
+  if (state_ != State::kClosed) StartWrite();
+}
+
+void Connection::StartWrite() {
+  NoteQueue();
+  if (writing_) return;
+  writing_ = true;
+  socket_->async_write_some(queue_.Front(), [self = self()](const ErrorCode& error, size_t n) {
+    self->OnWritten(error, n);
+  });
+}
+
+void Connection::NoteQueue() {
+  const size_t bytes = queue_.bytes();
+  info().output_bytes.store(bytes, std::memory_order_relaxed);
+  if (bytes > kQueueFullBytes) output_full_ = true;
+  if (bytes <= kQueueFullBytes / 2) output_full_ = false;
+}
+
+void Connection::OnWritten(const ErrorCode& error, size_t n) {
+  writing_ = false;
+  if (state_ == State::kClosed) return;
+  if (error) return Close();
+  loop_->dispatcher().thread_stats().OnWrite(n);
+  queue_.Consume(n);
+  NoteQueue();
+  if (!queue_.empty()) {
+    StartWrite();
+  } else {
+    over_soft_limit_since_ms_ = 0;
+    if (state_ == State::kFlushing) return EndOutput();
+  }
+  // What had stopped for want of room goes on.
+  if (serving() && !output_full_ && !turn_posted_ && session_.waiter == nullptr) Turn();
+}
+
+void Connection::Send(std::shared_ptr<const std::string> bytes) {
+  if (closed_.load(std::memory_order_relaxed)) return;
+  loop_->Post([self = self(), bytes = std::move(bytes)] {
+    if (!self->serving()) return;
+    self->pushed_ = true;
+    self->queue_.AppendShared(bytes);
+    if (self->queue_.empty()) return;
+    self->CheckOutputLimits(SteadyMs());
+    if (self->serving()) self->StartWrite();
+  });
+}
+
+// A client that is sent more than it asks for counts as pubsub: refusing to read from it would not
+// slow that down.
+void Connection::CheckOutputLimits(int64_t now_ms) {
+  const OutputLimit& limit =
+      pushed_ ? settings_.output_limit_pubsub : settings_.output_limit_normal;
+  const auto hard = static_cast<size_t>(limit.hard_bytes.load(std::memory_order_relaxed));
+  const auto soft = static_cast<size_t>(limit.soft_bytes.load(std::memory_order_relaxed));
+  bool over = hard != 0 && queue_.bytes() > hard;
+  if (soft == 0 || queue_.bytes() <= soft) {
+    over_soft_limit_since_ms_ = 0;
+  } else if (over_soft_limit_since_ms_ == 0) {
+    over_soft_limit_since_ms_ = now_ms;
+  } else {
+    const int64_t seconds = limit.soft_seconds.load(std::memory_order_relaxed);
+    over = over || now_ms - over_soft_limit_since_ms_ > seconds * 1000;
+  }
+  if (!over) return;
+  LogWarning(absl::StrCat("Client ", Describe(),
+                          " scheduled to be closed ASAP for overcoming of output buffer limits."));
+  loop_->dispatcher().services().stats.OnOutputLimit();
+  Close();
+}
+
+// `linger`: the client may still be sending, and must not lose our last replies to that.
+void Connection::CloseWhenSent(bool linger) {
+  if (!serving()) return;
+  state_ = State::kFlushing;
+  linger_ = linger;
+  if (queue_.empty()) EndOutput();
+}
+
+// All is sent. To close a socket with input in it resets the connection, and a reset overtakes what
+// was sent.
+void Connection::EndOutput() {
+  int unread = 0;
+  const bool waiting = ioctl(socket_->native_handle(), FIONREAD, &unread) == 0 && unread > 0;
+  const bool active = loop_->ticks() - last_read_tick_ <= 1;
+  if (end_of_input_ || !linger_ || (!waiting && !active)) return Close();
+  state_ = State::kLingering;
+  linger_until_tick_ = loop_->ticks() + kLingerSeconds;
+  ::shutdown(socket_->native_handle(), SHUT_WR);
+  buffer_.Clear();
+  parser_ = protocol::Parser();
+  StartRead();
+}
+
+}  // namespace idemd::server

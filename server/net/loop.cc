@@ -1,0 +1,98 @@
+// One loop thread.
+#include "server/net/loop.h"
+
+#include "server/net/connection.h"
+
+namespace idemd::server {
+
+int64_t SteadyMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Loop::Loop(Services& services)
+    : work_(boost::asio::make_work_guard(context_)),
+      tick_(context_),
+      deadline_(context_),
+      dispatcher_(services) {}
+
+Loop::~Loop() { Join(); }
+
+void Loop::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Loop::Run() {
+  ScheduleTick();
+  context_.run();
+  // Work that was posted while the loop ended holds connections, which hold the loop.
+  context_.restart();
+  context_.poll();
+}
+
+void Loop::Join() {
+  if (!thread_.joinable()) return;
+  thread_.join();
+  context_.restart();
+  context_.poll();
+}
+
+void Loop::Add(std::shared_ptr<Connection> connection) {
+  connection->set_place(connections_.size());
+  connections_.push_back(std::move(connection));
+}
+
+void Loop::Remove(Connection& connection) {
+  const size_t place = connection.place();
+  connections_[place].swap(connections_.back());
+  connections_[place]->set_place(place);
+  connections_.pop_back();
+  CheckStopped();
+}
+
+void Loop::ScheduleTick() {
+  tick_.expires_after(std::chrono::seconds(1));
+  tick_.async_wait([this](const ErrorCode& error) {
+    if (error) return;
+    Tick();
+    ScheduleTick();
+  });
+}
+
+void Loop::Tick() {
+  ++ticks_;
+  const int64_t now_ms = SteadyMs();
+  // From the back: a connection that closes is replaced by one that was already looked at.
+  for (size_t i = connections_.size(); i-- > 0;) {
+    const std::shared_ptr<Connection> connection = connections_[i];
+    connection->Tick(now_ms);
+  }
+}
+
+void Loop::Stop(std::chrono::steady_clock::time_point deadline, std::function<void()> done) {
+  Post([this, deadline, done = std::move(done)]() mutable {
+    stopping_ = true;
+    done_ = std::move(done);
+    const std::vector<std::shared_ptr<Connection>> all = connections_;
+    for (const auto& connection : all) connection->Finish();
+    deadline_.expires_at(deadline);
+    deadline_.async_wait([this](const ErrorCode& error) {
+      if (error) return;
+      const std::vector<std::shared_ptr<Connection>> left = connections_;
+      for (const auto& connection : left) connection->Abort();
+    });
+    CheckStopped();
+  });
+}
+
+void Loop::CheckStopped() {
+  if (!stopping_ || !connections_.empty() || !work_.has_value()) return;
+  tick_.cancel();
+  deadline_.cancel();
+  work_.reset();
+  if (done_) done_();
+  done_ = nullptr;
+}
+
+}  // namespace idemd::server

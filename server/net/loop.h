@@ -1,0 +1,78 @@
+// One loop thread: its connections, its dispatcher, and the memory that one turn of a connection
+// uses and leaves behind.
+//
+// Threads   Everything but Post() and the counters belongs to the loop's own thread, from Start()
+// until Join() has
+//           returned.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "protocol/resp/parser.h"
+#include "server/commands/dispatch.h"
+#include "server/net/asio.h"
+
+namespace idemd::server {
+
+class Connection;
+
+int64_t SteadyMs();
+
+class Loop : public std::enable_shared_from_this<Loop> {
+ public:
+  explicit Loop(Services& services);
+  ~Loop();
+
+  void Start();
+  // Any thread. Runs `work` on the loop's thread, unless the loop has ended.
+  template <class Work>
+  void Post(Work work) {
+    boost::asio::post(context_, std::move(work));
+  }
+  // Any thread: finishes every connection, closing by force what is left at `deadline`, and calls
+  // `done` at the end.
+  void Stop(std::chrono::steady_clock::time_point deadline, std::function<void()> done);
+  void Join();
+
+  // --- for connections
+  IoContext& context() { return context_; }
+  Dispatcher& dispatcher() { return dispatcher_; }
+  void Add(std::shared_ptr<Connection> connection);
+  void Remove(Connection& connection);
+  // Seconds since the start, roughly; cheaper than a clock.
+  uint32_t ticks() const { return ticks_; }
+  bool stopping() const { return stopping_; }
+
+  // One turn's requests and replies. Both are empty between turns.
+  protocol::Batch batch;
+  std::string out;
+
+ private:
+  void Run();
+  void ScheduleTick();
+  void Tick();
+  void CheckStopped();
+
+  // One thread runs it: Asio then skips wake-ups of its own.
+  IoContext context_{1};
+  std::optional<WorkGuard> work_;
+  Timer tick_;
+  Timer deadline_;
+  Dispatcher dispatcher_;
+  std::vector<std::shared_ptr<Connection>> connections_;  // each knows its place
+  uint32_t ticks_ = 0;
+  bool stopping_ = false;
+  std::function<void()> done_;
+  std::thread thread_;
+};
+
+}  // namespace idemd::server

@@ -1,0 +1,291 @@
+// Accepting, dealing out, stopping.
+#include "server/net/server.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <future>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "protocol/errors.h"
+#include "server/admin/log.h"
+#include "server/admin/settings.h"
+#include "server/admin/stats.h"
+#include "server/clients.h"
+#include "server/net/connection.h"
+
+namespace idemd::server {
+namespace {
+
+// Connections accepted before the control thread looks at anything else.
+constexpr int kAcceptsPerTurn = 1000;
+// When no descriptor is left, accepting is tried again after this long.
+constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
+// How long clients have to take their last replies.
+constexpr auto kStopTime = std::chrono::seconds(5);
+// How long a hook waits for the control thread.
+constexpr auto kHookTime = std::chrono::seconds(10);
+// Descriptors that are not clients': log, listening sockets, and three of Asio's per loop.
+constexpr int64_t kReservedFiles = 32;
+constexpr int64_t kFilesPerLoop = 4;
+
+constexpr absl::string_view kDenied =
+    "-DENIED idemd is running in protected mode: no password is set for the default user, so it "
+    "only accepts "
+    "connections from the loopback interface. To let other machines in, set a password "
+    "(requirepass), or turn the "
+    "mode off (protected-mode no) if something else keeps strangers away.\r\n";
+
+// Best effort: the socket is new, so its buffer is empty.
+void Refuse(int fd, absl::string_view text) {
+  [[maybe_unused]] const ssize_t sent =
+      send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  close(fd);
+}
+
+}  // namespace
+
+Server::Acceptor::Acceptor(IoContext& context, ListeningSocket listening)
+    : socket(std::move(listening)), descriptor(context, socket.fd), retry(context) {}
+
+Server::Server(Services& services)
+    : services_(services), work_(boost::asio::make_work_guard(control_)), signals_(control_) {
+  services_.settings.OnChange({"port"}, [this] {
+    return OnControlThread(&Server::ListenAgain).ok()
+               ? absl::OkStatus()
+               : absl::UnavailableError("Unable to listen on this port. Check server logs.");
+  });
+  services_.settings.OnChange({"bind"}, [this] {
+    return OnControlThread(&Server::ListenAgain).ok()
+               ? absl::OkStatus()
+               : absl::UnavailableError("Failed to bind to specified addresses.");
+  });
+  services_.settings.OnChange({"maxclients"},
+                              [this] { return OnControlThread(&Server::FitOpenFiles); });
+}
+
+Server::~Server() {
+  if (!started_) return;
+  Stop();
+  Run();
+}
+
+absl::Status Server::Start() {
+  if (absl::Status status = FitOpenFiles(); !status.ok()) return status;
+  if (absl::Status status = ListenAgain(); !status.ok()) return status;
+  if (const std::string path = services_.settings.Text("unixsocket"); !path.empty()) {
+    absl::StatusOr<ListeningSocket> socket = ListenUnix(services_.settings, path);
+    if (!socket.ok()) {
+      CloseAcceptors(true);
+      return socket.status();
+    }
+    acceptors_.push_back(std::make_shared<Acceptor>(control_, *std::move(socket)));
+    WaitForConnections(acceptors_.back());
+  }
+  const int64_t threads = services_.settings.io_threads.load(std::memory_order_relaxed);
+  for (int64_t i = 0; i < threads; ++i) loops_.push_back(std::make_shared<Loop>(services_));
+  for (const auto& loop : loops_) loop->Start();
+  loops_running_ = loops_.size();
+  started_ = true;
+  return absl::OkStatus();
+}
+
+void Server::Run() {
+  running_.store(true, std::memory_order_release);
+  control_.run();
+  running_.store(false, std::memory_order_release);
+  for (const auto& loop : loops_) loop->Join();
+  started_ = false;
+}
+
+// Raises the limit on open files to what maxclients needs, or lowers maxclients to what the limit
+// allows.
+absl::Status Server::FitOpenFiles() {
+  const int64_t wanted = services_.settings.maxclients.load(std::memory_order_relaxed);
+  const int64_t reserved = kReservedFiles + kFilesPerLoop * services_.settings.io_threads.load(
+                                                                std::memory_order_relaxed);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return absl::OkStatus();  // accepting copes with running out
+  const auto needed = static_cast<rlim_t>(wanted + reserved);
+  if (limit.rlim_cur >= needed) return absl::OkStatus();
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = needed;
+  if (limit.rlim_max < needed) limit.rlim_max = needed;
+  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    LogNotice(absl::StrCat("Increased maximum number of open files to ", needed,
+                           " (it was originally set to ", before, ")."));
+    return absl::OkStatus();
+  }
+  const int error = errno;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max > limit.rlim_cur) {
+    limit.rlim_cur = std::min(needed, limit.rlim_max);
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  const int64_t room = static_cast<int64_t>(limit.rlim_cur) - reserved;
+  if (room >= wanted) return absl::OkStatus();
+  if (started_ || room < 1) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "The operating system is not able to handle the specified number of clients, try with ",
+        std::max<int64_t>(room, 0)));
+  }
+  const std::string lowered = absl::StrCat(room);
+  if (absl::Status set = services_.settings.Set({{"maxclients", lowered}}, {}); !set.ok())
+    return set;
+  LogWarning(absl::StrCat("You requested maxclients of ", wanted, " requiring at least ", needed,
+                          " max file descriptors."));
+  LogWarning(absl::StrCat("Server can't set maximum open files to ", needed,
+                          " because of OS error: ", std::generic_category().message(error), "."));
+  LogWarning(absl::StrCat(
+      "Current maximum open files is ", limit.rlim_cur, ". maxclients has been reduced to ", room,
+      " to compensate for low ulimit. If you need higher maxclients increase 'ulimit -n'."));
+  return absl::OkStatus();
+}
+
+// Closes the TCP sockets and opens those that the settings ask for.
+absl::Status Server::ListenAgain() {
+  CloseAcceptors(false);
+  absl::StatusOr<std::vector<ListeningSocket>> sockets = ListenTcp(services_.settings);
+  if (!sockets.ok()) {
+    LogWarning(absl::StrCat("Warning: ", sockets.status().message()));
+    return sockets.status();
+  }
+  for (ListeningSocket& socket : *sockets) {
+    acceptors_.push_back(std::make_shared<Acceptor>(control_, std::move(socket)));
+    WaitForConnections(acceptors_.back());
+  }
+  return absl::OkStatus();
+}
+
+void Server::CloseAcceptors(bool unix_sockets_too) {
+  const auto closes = [&](const std::shared_ptr<Acceptor>& acceptor) {
+    if (acceptor->socket.unix_socket && !unix_sockets_too) return false;
+    ErrorCode ignored;
+    acceptor->descriptor.close(ignored);
+    acceptor->retry.cancel();
+    if (acceptor->socket.unix_socket) unlink(acceptor->socket.name.c_str());
+    return true;
+  };
+  acceptors_.erase(std::remove_if(acceptors_.begin(), acceptors_.end(), closes), acceptors_.end());
+}
+
+// Before the server runs there is nothing to bring up to date: Start() reads the settings.
+absl::Status Server::OnControlThread(absl::Status (Server::*work)()) {
+  if (!running_.load(std::memory_order_acquire)) return absl::OkStatus();
+  auto result = std::make_shared<std::promise<absl::Status>>();
+  std::future<absl::Status> status = result->get_future();
+  boost::asio::post(control_, [this, work, result] {
+    result->set_value(stopping_ ? absl::CancelledError("the server is stopping") : (this->*work)());
+  });
+  if (status.wait_for(kHookTime) != std::future_status::ready)
+    return absl::DeadlineExceededError("the server is busy");
+  return status.get();
+}
+
+void Server::WaitForConnections(std::shared_ptr<Acceptor> acceptor) {
+  Descriptor& descriptor = acceptor->descriptor;
+  descriptor.async_wait(Descriptor::wait_read,
+                        [this, acceptor = std::move(acceptor)](const ErrorCode& error) {
+                          if (!error && acceptor->descriptor.is_open()) AcceptAll(acceptor);
+                        });
+}
+
+void Server::AcceptAll(const std::shared_ptr<Acceptor>& acceptor) {
+  Accepted accepted;
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    if (AcceptOne(acceptor->socket, &accepted)) {
+      Admit(acceptor->socket, accepted);
+      continue;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+    LogWarning(
+        absl::StrCat("Accepting client connection: ", std::generic_category().message(errno)));
+    acceptor->retry.expires_after(kAcceptRetry);
+    acceptor->retry.async_wait([this, acceptor](const ErrorCode& error) {
+      if (!error && acceptor->descriptor.is_open()) AcceptAll(acceptor);
+    });
+    return;
+  }
+  WaitForConnections(acceptor);
+}
+
+void Server::Admit(const ListeningSocket& listening, const Accepted& accepted) {
+  Settings& settings = services_.settings;
+  if (static_cast<int64_t>(services_.clients.count()) >=
+      settings.maxclients.load(std::memory_order_relaxed)) {
+    services_.stats.OnRejectedConnection();
+    return Refuse(accepted.fd, absl::StrCat("-", protocol::errors::kMaxClients, "\r\n"));
+  }
+  if (!accepted.from_this_machine && settings.protected_mode.load(std::memory_order_relaxed) &&
+      !settings.has_password.load(std::memory_order_relaxed)) {
+    services_.stats.OnRejectedConnection();
+    return Refuse(accepted.fd, kDenied);
+  }
+  if (!listening.unix_socket)
+    SetKeepalive(accepted.fd, settings.tcp_keepalive_s.load(std::memory_order_relaxed));
+  const std::shared_ptr<Loop>& loop = loops_[next_loop_++ % loops_.size()];
+  const auto connection =
+      std::make_shared<Connection>(loop, settings, services_.clients, accepted.fd);
+  ClientInfo& info = connection->info();
+  info.id = services_.clients.NextId();
+  info.address = accepted.address;
+  info.local_address = accepted.local_address;
+  info.fd = accepted.fd;
+  info.created_ms = SteadyMs();
+  info.unix_socket = listening.unix_socket;
+  info.last_active_ms.store(info.created_ms, std::memory_order_relaxed);
+  services_.clients.Add(connection);
+  LogVerbose(absl::StrCat("Accepted ", accepted.address));
+  loop->Post([connection] { connection->Start(); });
+}
+
+void Server::HandleSignals() {
+  signals_.add(SIGTERM);
+  signals_.add(SIGINT);
+  WaitForSignal();
+}
+
+void Server::WaitForSignal() {
+  signals_.async_wait([this](const ErrorCode& error, int number) {
+    if (error) return;
+    const char* const name = number == SIGINT ? "SIGINT" : "SIGTERM";
+    if (stopping_) {
+      LogWarning(absl::StrCat("Received ", name, " again, exiting at once."));
+      std::_Exit(1);
+    }
+    LogWarning(absl::StrCat("Received ", name, " scheduling shutdown..."));
+    StopNow();
+    WaitForSignal();
+  });
+}
+
+void Server::Stop() {
+  boost::asio::post(control_, [this] { StopNow(); });
+}
+
+void Server::StopNow() {
+  if (stopping_) return;
+  stopping_ = true;
+  LogWarning("User requested shutdown...");
+  CloseAcceptors(true);
+  const auto deadline = std::chrono::steady_clock::now() + kStopTime;
+  const auto one_ended = [this] {
+    boost::asio::post(control_, [this] {
+      if (--loops_running_ > 0) return;
+      ErrorCode ignored;
+      signals_.cancel(ignored);
+      work_.reset();
+    });
+  };
+  for (const auto& loop : loops_) loop->Stop(deadline, one_ended);
+}
+
+}  // namespace idemd::server

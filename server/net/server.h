@@ -1,0 +1,73 @@
+// The network side of the process: loops, listening sockets, signals, and the way to stop.
+//
+// The thread in Run() is the control thread: it accepts, deals connections out to the loops in
+// turn, and takes signals. A connection stays with its loop. Threads   Start(), Run() and the
+// destructor: one thread. Stop() from any. Settings hooks (port, bind, maxclients) from
+//           any: they hand their work to the control thread and wait for it.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/signal_set.hpp>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/commands/dispatch.h"
+#include "server/net/asio.h"
+#include "server/net/listener.h"
+#include "server/net/loop.h"
+
+namespace idemd::server {
+
+class Server {
+ public:
+  // Registers its hooks with the settings, which must not change any more once the server is gone.
+  explicit Server(Services& services);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Makes room for maxclients, listens, starts the loops. On error nothing runs.
+  [[nodiscard]] absl::Status Start();
+  // From now on SIGTERM and SIGINT stop the server; a second one ends the process at once.
+  void HandleSignals();
+  // Serves until Stop(), then until all connections are finished.
+  void Run();
+  // Begins a graceful stop: no new connections; what was read is executed, answered and sent,
+  // within a few seconds.
+  void Stop();
+
+ private:
+  struct Acceptor {
+    Acceptor(IoContext& context, ListeningSocket listening);
+    ListeningSocket socket;
+    Descriptor descriptor;  // owns socket.fd
+    Timer retry;
+  };
+
+  absl::Status FitOpenFiles();
+  absl::Status ListenAgain();
+  absl::Status OnControlThread(absl::Status (Server::*work)());
+  void WaitForSignal();
+  void WaitForConnections(std::shared_ptr<Acceptor> acceptor);
+  void AcceptAll(const std::shared_ptr<Acceptor>& acceptor);
+  void Admit(const ListeningSocket& listening, const Accepted& accepted);
+  void CloseAcceptors(bool unix_sockets_too);
+  void StopNow();
+
+  Services& services_;
+  IoContext control_{1};
+  std::optional<WorkGuard> work_;
+  boost::asio::basic_signal_set<Executor> signals_;
+  std::vector<std::shared_ptr<Acceptor>> acceptors_;  // control thread
+  std::vector<std::shared_ptr<Loop>> loops_;
+  size_t next_loop_ = 0;
+  size_t loops_running_ = 0;
+  bool started_ = false;
+  bool stopping_ = false;
+  std::atomic<bool> running_{false};  // Run() is there to do what hooks ask for
+};
+
+}  // namespace idemd::server
