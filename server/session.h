@@ -39,6 +39,7 @@ struct ClientInfo {
   std::atomic<uint64_t> output_bytes{0};   // obl
   std::atomic<uint64_t> commands{0};
   std::atomic<const CommandSpec*> last_command{nullptr};
+  std::atomic<int> queued{-1};             // commands queued by MULTI, -1 outside
   std::atomic<bool> blocked{false};
   std::atomic<bool> monitor{false};
   std::atomic<bool> no_evict{false};

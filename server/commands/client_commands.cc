@@ -46,6 +46,7 @@ T Get(const std::atomic<T>& value) {
 std::string Flags(const ClientInfo& info) {
   std::string flags;
   if (Get(info.monitor)) flags += 'O';
+  if (Get(info.queued) >= 0) flags += 'x';
   if (Get(info.blocked)) flags += 'b';
   if (Get(info.closing)) flags += 'A';
   if (info.unix_socket) flags += 'U';
@@ -62,11 +63,11 @@ void AppendClientLine(const CommandTable& commands, const ClientInfo& info, std:
   absl::StrAppend(&out, "id=", info.id, " addr=", info.address, " laddr=", info.local_address, " fd=", info.fd,
                   " name=", info.name, " age=", (now_ms - info.created_ms) / 1000,
                   " idle=", std::max<int64_t>(0, now_ms - Get(info.last_active_ms)) / 1000, " flags=", Flags(info));
-  absl::StrAppend(&out, " db=", Get(info.db), " sub=0 psub=0 ssub=0 multi=-1 qbuf=", Get(info.query_bytes),
+  absl::StrAppend(&out, " db=", Get(info.db), " sub=0 psub=0 ssub=0 multi=", Get(info.queued), " qbuf=", Get(info.query_bytes),
                   " qbuf-free=", Get(info.query_free), " argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=",
                   Get(info.output_bytes), " oll=0 omem=0 tot-mem=", buffers + sizeof(ClientInfo) + sizeof(Session));
   absl::StrAppend(&out, " events=", Get(info.output_bytes) != 0 ? "rw" : "r",
-                  " cmd=", last == nullptr ? std::string("NULL") : std::string(commands.FullName(*last)),
+                  " cmd=", last == nullptr ? std::string("NULL") : commands.EntryOf(*last).full_name,
                   " user=", info.user, " redir=-1 resp=", Get(info.resp), " lib-name=", info.lib_name,
                   " lib-ver=", info.lib_version, "\n");
 }

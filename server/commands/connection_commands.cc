@@ -13,6 +13,7 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/transaction.h"
+#include "server/commands/transaction.h"
 #include "server/version.h"
 
 namespace idemd::server {
@@ -126,6 +127,7 @@ void Reset(Context& c) {
     session.info().monitor.store(false, std::memory_order_relaxed);
     c.services.clients.RemoveMonitor(session.info().id);
   }
+  DropTransaction(c.services, session);
   SelectDb(session, 0);
   SetProtocol(session, 2);
   c.reply.set_resp(2);

@@ -60,7 +60,7 @@ constexpr ArgSpec kInfoArgs[] = {{.name = "section", .optional = true, .multiple
 constexpr CommandSpec kInfoCommands[] = {{.name = "INFO",
                                           .handler = &Info,
                                           .arity = -1,
-                                          .flags = kLoading | kStale | kDangerous,
+                                          .flags = kLoading | kStale | kDangerous | kAnyKeys,
                                           .group = Group::kServer,
                                           .since = "1.0.0",
                                           .summary = "Facts and counters of the server, by sections.",

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/admin/latency.h"
-#include "server/admin/settings.h"
 #include "server/admin/slowlog.h"
 #include "server/clients.h"
 
@@ -137,18 +136,6 @@ void NoteDuration(Services& services, const Session& session, const CommandSpec&
   services.latency.Add((spec.flags & kFast) != 0 ? "fast-command" : "command", usec / 1000);
   if (!services.slowlog.IsSlow(usec) || (spec.flags & kSkipSlowlog) != 0) return;
   services.slowlog.Add(usec, WallUs() / 1'000'000, RedactedWords(words), session.peer->info().address, session.name);
-}
-
-void FollowSettings(Services& services) {
-  const auto copy = [&services] {
-    const Settings& settings = services.settings;
-    services.slowlog.slower_than_us.store(settings.slowlog_log_slower_than_us.load(std::memory_order_relaxed));
-    services.slowlog.max_len.store(settings.slowlog_max_len.load(std::memory_order_relaxed));
-    services.latency.threshold_ms.store(settings.latency_monitor_threshold_ms.load(std::memory_order_relaxed));
-    return absl::OkStatus();
-  };
-  copy().IgnoreError();
-  services.settings.OnChange({"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold"}, copy);
 }
 
 }  // namespace idemd::server

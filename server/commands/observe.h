@@ -31,8 +31,4 @@ void ShowToMonitors(Services& services, const Session& session, const CommandSpe
 void NoteDuration(Services& services, const Session& session, const CommandSpec& spec,
                   absl::Span<const absl::string_view> words, int64_t usec);
 
-// The slow log and the latency monitor take their thresholds from the settings, now and after every change. Call it
-// once, before the server runs.
-void FollowSettings(Services& services);
-
 }  // namespace idemd::server

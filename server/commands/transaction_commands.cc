@@ -17,9 +17,16 @@ namespace {
 namespace errors = protocol::errors;
 using storage::HashedKey;
 
+// For CLIENT LIST.
+void ShowQueued(Session& session) {
+  const int queued = session.transaction == nullptr ? -1 : static_cast<int>(session.transaction->commands.size());
+  session.info().queued.store(queued, std::memory_order_relaxed);
+}
+
 void Multi(Context& c) {
   if (c.session.transaction != nullptr) return c.reply.Error("ERR MULTI calls can not be nested");
   c.session.transaction = std::make_unique<Transaction>();
+  ShowQueued(c.session);
   c.reply.Ok();
 }
 
@@ -92,6 +99,7 @@ bool WatchTripped(Context& c) {
 void Exec(Context& c) {
   if (c.session.transaction == nullptr) return c.reply.Error("ERR EXEC without MULTI");
   const std::unique_ptr<Transaction> transaction = std::move(c.session.transaction);
+  ShowQueued(c.session);
   if (transaction->aborted) {
     Unwatch(c.services, c.session);
     return c.reply.Error("EXECABORT Transaction discarded because of previous errors.");
@@ -135,10 +143,12 @@ void QueueCommand(Session& session, const CommandEntry& entry, absl::Span<const 
   queued.words.reserve(words.size());
   for (absl::string_view word : words) queued.words.emplace_back(word);
   session.transaction->commands.push_back(std::move(queued));
+  ShowQueued(session);
 }
 
 void DropTransaction(Services& services, Session& session) {
   session.transaction.reset();
+  ShowQueued(session);
   Unwatch(services, session);
 }
 
