@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def find_binary(build_dir=None):
-    """IDEMD_BIN, else `build_dir`/idemd, else the newest build*/…/idemd of the tree."""
-    named = os.environ.get("IDEMD_BIN")
+    """IDEMD_BIN (or IDEMD), else `build_dir`/idemd, else the newest build*/…/idemd of the tree."""
+    named = os.environ.get("IDEMD_BIN") or os.environ.get("IDEMD")
     if named:
         return named
     if build_dir:
