@@ -18,10 +18,12 @@ ARROWS = {
     "storage": (["storage/"], ["absl/", "xxhash.h"]),
     "storage/token": (["storage/"], ["absl/", "xxhash.h", "openssl/"]),
     "protocol": (["protocol/"], ["absl/"]),
-    # session.h and clients.h: what one connection is, seen from both sides.
+    # session.h and clients.h: what one connection is, seen from both sides. It holds what storage calls
+    # back: who waits, what was written, which keys are watched.
     "server": (["server/session.h", "server/clients.h", "storage/wait/waiter.h", "storage/effect.h",
-                "storage/sync/mutex.h"], ["absl/"]),
+                "storage/watch.h", "storage/sync/mutex.h"], ["absl/"]),
     "server/commands": (["protocol/", "storage/store.h", "server/session.h", "server/clients.h", "server/version.h",
+                         "server/check.h",
                          "server/admin/"], ["absl/"]),
     "server/journal": (["protocol/", "storage/effect.h", "server/commands/dispatch.h"], ["absl/"]),
     # Locks are storage/sync/mutex.h everywhere. Settings are read with the numbers, patterns and quotes of requests.
