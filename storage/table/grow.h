@@ -106,7 +106,7 @@ void BasicTable<Entry, Sync, Shape>::Readdress(std::vector<Moving>& moving, uint
     Moving& m = moving[i - kAhead];
     const Entry* entry = EntryOf<Entry>(m.word);
     const uint64_t hash = EntryHash(*entry);
-    m = {SlotWord(TagOf(hash, depth), entry), BucketOf(hash, bucket_bits),
+    m = {SlotWord(TagOf(hash, depth), entry), Bucket(hash, bucket_bits),
          DirectoryBit(hash, old_depth)};
   }
 }

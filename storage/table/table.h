@@ -123,6 +123,9 @@ class BasicTable {
   static uint64_t ReferenceTo(const Segment* segment) {
     return reinterpret_cast<uintptr_t>(segment) | segment->depth();
   }
+  static uint32_t Bucket(uint64_t hash, uint32_t bucket_bits) {
+    return BucketOf(hash, bucket_bits, Shape::kBucketBits);
+  }
   static constexpr std::memory_order PublishUnless(Fault planted) {
     return Sync::kFault == planted ? std::memory_order_relaxed : std::memory_order_release;
   }
@@ -192,7 +195,7 @@ Entry* BasicTable<Entry, Sync, Shape>::Find(uint64_t hash, absl::string_view key
   if (directory == nullptr) return nullptr;
   const uint64_t reference = directory->at(DirectoryIndex(hash, directory->depth()))
                                  .load(std::memory_order_acquire);  // [T3] pairs with Refer()
-  const Found found = FindSlot(*SegmentOf(reference), BucketOf(hash, directory->bucket_bits()),
+  const Found found = FindSlot(*SegmentOf(reference), Bucket(hash, directory->bucket_bits()),
                                TagOf(hash, DepthOf(reference)), key);
   return found ? EntryOf<Entry>(found.word) : nullptr;
 }
@@ -203,7 +206,7 @@ void BasicTable<Entry, Sync, Shape>::Prefetch(uint64_t hash) const {
   if (directory == nullptr) return;
   const uint64_t reference =
       directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_acquire);
-  __builtin_prefetch(&SegmentOf(reference)->line(BucketOf(hash, directory->bucket_bits())));
+  __builtin_prefetch(&SegmentOf(reference)->line(Bucket(hash, directory->bucket_bits())));
 }
 
 template <class Entry, class Sync, class Shape>
@@ -249,7 +252,7 @@ typename BasicTable<Entry, Sync, Shape>::Where BasicTable<Entry, Sync, Shape>::L
   Directory* directory = directory_.load(std::memory_order_relaxed);
   const uint64_t reference =
       directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_relaxed);
-  return {directory, SegmentOf(reference), BucketOf(hash, directory->bucket_bits()),
+  return {directory, SegmentOf(reference), Bucket(hash, directory->bucket_bits()),
           TagOf(hash, DepthOf(reference))};
 }
 

@@ -38,7 +38,7 @@ uint32_t BasicTable<Entry, Sync, Shape>::Scan(uint32_t cursor,
                                  .load(std::memory_order_acquire);  // [T3]
   const Segment& segment = *SegmentOf(reference);
   const uint32_t bucket_bits = directory->bucket_bits();
-  const uint32_t bucket = BucketOf(hash, bucket_bits);
+  const uint32_t bucket = Bucket(hash, bucket_bits);
 
   // A key that is there throughout had its guest bit and counts set before the scan began, and
   // keeps them.
@@ -52,12 +52,14 @@ uint32_t BasicTable<Entry, Sync, Shape>::Scan(uint32_t cursor,
   if (Header::Stash(header) != 0) {
     for (uint32_t i = segment.buckets(); i < segment.lines(); ++i) {
       VisitSlots(segment.line(i), ~uint64_t{0}, [&](Entry& entry) {
-        if (BucketOf(EntryHash(entry), bucket_bits) == bucket) each(entry);
+        if (Bucket(EntryHash(entry), bucket_bits) == bucket) each(entry);
       });
     }
   }
-  const uint64_t interval = uint64_t{1} << (32 - bucket_bits - DepthOf(reference));
-  return static_cast<uint32_t>((cursor & ~(interval - 1)) + interval);  // past the last one: 0
+  const uint64_t interval = uint64_t{1}
+                            << (kDepthMax + Shape::kBucketBits - bucket_bits - DepthOf(reference));
+  const uint64_t next = (cursor & ~(interval - 1)) + interval;
+  return next >> (kDepthMax + Shape::kBucketBits) != 0 ? 0 : static_cast<uint32_t>(next);
 }
 
 template <class Entry, class Sync, class Shape>
@@ -202,7 +204,7 @@ void BasicTable<Entry, Sync, Shape>::CheckSegment(const Segment& segment, uint32
       ++live;
       const Entry& entry = *EntryOf<Entry>(word);
       const uint64_t hash = EntryHash(entry);
-      const uint32_t home = BucketOf(hash, segment.bucket_bits());
+      const uint32_t home = Bucket(hash, segment.bucket_bits());
       Check(DirectoryIndex(hash, segment.depth()) == prefix, "a key is in its segment");
       Check(word >> 48 == TagOf(hash, segment.depth()), "a slot has its key's tag");
       Check(segment.deadline_hint_ms <= entry.deadline_ms(),

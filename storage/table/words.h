@@ -26,8 +26,10 @@ inline constexpr uint32_t kDepthMax = 26;  // bucket and directory bits make up 
 inline uint32_t ScanPosition(uint64_t hash) { return static_cast<uint32_t>(hash >> 26); }
 inline uint64_t HashAtScanPosition(uint32_t position) { return uint64_t{position} << 26; }
 
-inline uint32_t BucketOf(uint64_t hash, uint32_t bucket_bits) {
-  return static_cast<uint32_t>((hash >> 52) & 63) >> (kBucketBitsMax - bucket_bits);
+// The bucket among 2^bits. A first segment of fewer than 2^bits_max buckets goes by the high ones
+// of the bits, so that its buckets halve in scan order too.
+inline uint32_t BucketOf(uint64_t hash, uint32_t bits, uint32_t bits_max) {
+  return (static_cast<uint32_t>(hash >> 52) & ((1u << bits_max) - 1)) >> (bits_max - bits);
 }
 // The first `depth` directory bits.
 inline uint32_t DirectoryIndex(uint64_t hash, uint32_t depth) {
