@@ -11,7 +11,10 @@ absl::Span<const CommandSpec> ClientCommands();      // client_commands.cc: CLIE
 absl::Span<const CommandSpec> ServerCommands();      // server_commands.cc
 absl::Span<const CommandSpec> InfoCommands();        // info_command.cc: INFO
 absl::Span<const CommandSpec> CommandCommands();     // command_command.cc: COMMAND
-absl::Span<const CommandSpec> ObserveCommands();     // observe_commands.cc: SLOWLOG, LATENCY, MEMORY, MONITOR
+absl::Span<const CommandSpec> ObserveCommands();  // observe_commands.cc: SLOWLOG, MONITOR
+absl::Span<const CommandSpec> LatencyCommands();  // observe_latency.cc: LATENCY
+absl::Span<const CommandSpec> MemoryCommands();  // observe_memory.cc: MEMORY
+absl::Span<const CommandSpec> AclCommands();  // acl_commands.cc: ACL
 absl::Span<const CommandSpec> TransactionCommands();  // transaction_commands.cc: MULTI, EXEC, WATCH, ...
 absl::Span<const CommandSpec> KeyCommands();         // key_commands.cc: DEL, RENAME, COPY, ...
 absl::Span<const CommandSpec> LifetimeCommands();    // lifetime_commands.cc: EXPIRE, TTL, ...
