@@ -52,4 +52,39 @@ inline constexpr absl::string_view kBitFieldOverflow = "ERR Invalid OVERFLOW typ
 inline constexpr absl::string_view kBitFieldReadOnly =
     "ERR BITFIELD_RO only supports the GET subcommand";
 
+// --- native commands (docs/commands.md). What needs a name or number in it is put together by server/commands/idem_*.
+inline constexpr absl::string_view kDamagedRecord =
+    "ERR the string at this key begins with idem/ but is no record of this version: read it with GET, then "
+    "delete it or upgrade this server; until then it is neither absent nor a token";
+inline constexpr absl::string_view kStateWrongType =
+    "WRONGTYPE the key holds a reservation: use the IDEM commands on it, or another key";
+inline constexpr absl::string_view kNotFound =
+    "NOTFOUND no reservation at this key: it ended, was released or deleted; stop, and reserve again before "
+    "doing the work";
+inline constexpr absl::string_view kConflict =
+    "CONFLICT the key is over, with another answer, which stays: read it with IDEM.STATUS and do not apply "
+    "the effect again";
+inline constexpr absl::string_view kCheckpointTooLarge =
+    "ERR the checkpoint is larger than idem-max-result and was not saved: keep it elsewhere and save a "
+    "reference to it";
+inline constexpr absl::string_view kFence = "ERR fence must be an integer above 0, as IDEM.RESERVE gave it";
+inline constexpr absl::string_view kTimeRange = "ERR the time is out of range";
+inline constexpr absl::string_view kTokenExpiryRange = "ERR a token must expire before 2^48 ms from 1970";
+inline constexpr absl::string_view kReservedValue =
+    "ERR values and states may not begin with idem/, which marks reservations";
+inline constexpr absl::string_view kNoRandomness =
+    "ERR the system gives no random bytes: no token was made; try again";
+inline constexpr absl::string_view kTwoLifetimes = "ERR only one of EX, PX, EXAT, PXAT and FOREVER may be given";
+inline constexpr absl::string_view kOnLapse = "ERR ONLAPSE must be TAKE or STOP";
+inline constexpr absl::string_view kIfeqNeedsIssued = "ERR IFEQ is allowed only with ISSUED";
+inline constexpr absl::string_view kCountRange = "ERR COUNT must be from 1 to 1000";
+inline constexpr absl::string_view kFromNeeded =
+    "ERR FROM with the number of states, then the states, is needed";
+inline constexpr absl::string_view kFromCount =
+    "ERR the number after FROM must be that of the states that follow; 0 is allowed with INIT";
+inline constexpr absl::string_view kThrottleRange =
+    "ERR max-burst must be 0 or more, count and period 1 or more, cost 0 or more, all within range";
+inline constexpr absl::string_view kThrottleState =
+    "ERR the string at this key is no throttle state: use another key, or delete it";
+
 }  // namespace idemd::protocol::errors

@@ -50,6 +50,7 @@ struct ClientInfo {
   std::string user ABSL_GUARDED_BY(mutex) = "default";
   std::string lib_name ABSL_GUARDED_BY(mutex);     // CLIENT SETINFO
   std::string lib_version ABSL_GUARDED_BY(mutex);
+  std::shared_ptr<storage::Waiter> waiter ABSL_GUARDED_BY(mutex);  // what CLIENT UNBLOCK ends
 };
 
 // The connection as the rest of the server sees it: implemented in server/net.

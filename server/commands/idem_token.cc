@@ -1,0 +1,124 @@
+// IDEM.TOKEN makes one-shot tokens, IDEM.CONSUME uses one up.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "protocol/errors.h"
+#include "server/commands/groups.h"
+#include "server/commands/idem_args.h"
+#include "server/commands/idem_common.h"
+#include "server/commands/idem_options.h"
+#include "storage/record/lifetime.h"
+#include "storage/token/token.h"
+
+namespace idemd::server {
+namespace {
+
+namespace errors = protocol::errors;
+using storage::ConsumeStatus;
+using storage::HashedKey;
+using storage::LifeError;
+
+constexpr int64_t kTokensMax = 1000;  // per call: bounded time under the locks
+
+void Token(Context& c) {
+  IdemOptions options;
+  options.value = "1";
+  if (!ReadIdemOptions(c, 2, kOptTimed | kOptValue | kOptCount, &options)) return;
+  if (options.count < 1 || options.count > kTokensMax) return c.reply.Error(errors::kCountRange);
+  if (storage::LooksLikeRecord(options.value)) return c.reply.Error(errors::kReservedValue);
+  storage::ResolvedLifetime lifetime;
+  const int64_t ttl_ms = c.services.store.settings().token_ttl_ms.load(std::memory_order_relaxed);
+  if (!storage::ResolveLifetime(options.lifetime, ttl_ms, c.unit.now_ms(), &lifetime)) return ReplyInvalidTime(c);
+  if (lifetime.deadline_ms > storage::kTokenExpiryMax) return c.reply.Error(errors::kTokenExpiryRange);
+
+  // All keys are made before the first lock, since several locks are taken together.
+  const auto count = static_cast<size_t>(options.count);
+  const absl::string_view prefix = c.words[1];
+  const size_t key_bytes = prefix.size() + storage::kTokenChars;
+  std::string bytes(count * key_bytes, '\0');
+  std::vector<HashedKey> keys;
+  keys.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    char* key = bytes.data() + i * key_bytes;
+    prefix.copy(key, prefix.size());
+    if (!c.services.tokens.Issue(c.db(), prefix, lifetime.deadline_ms, key + prefix.size()))
+      return c.reply.Error(errors::kNoRandomness);
+    keys.emplace_back(absl::string_view(key, key_bytes));
+  }
+  c.unit.LockKeys(keys);
+  if (options.has(kOptCount)) c.reply.Array(count);
+  for (const HashedKey& key : keys) {
+    // 64 random bits and the expiry make the key: there is nothing there that could be overwritten.
+    c.unit.SetString(c.db(), key, options.value, lifetime.deadline_ms);
+    c.reply.Bulk(key.bytes.substr(prefix.size()));
+  }
+  c.services.native.Count(keys[0].bytes, NativeCounter::kTokensIssued, count);
+}
+
+NativeCounter CounterOf(const storage::ConsumeOutcome& outcome) {
+  switch (outcome.status) {
+    case ConsumeStatus::kConsumed:
+      return outcome.repeat ? NativeCounter::kTokensRepeated : NativeCounter::kTokensConsumed;
+    case ConsumeStatus::kDuplicate:
+      return NativeCounter::kTokensDuplicate;
+    case ConsumeStatus::kExpired:
+      return NativeCounter::kTokensExpired;
+    case ConsumeStatus::kRefused:
+      return NativeCounter::kTokensRefused;
+    case ConsumeStatus::kUnissued:
+      return NativeCounter::kTokensUnissued;
+  }
+  return NativeCounter::kTokensUnissued;
+}
+
+void Consume(Context& c) {
+  IdemOptions options;
+  if (c.words.size() > 2 && !ReadIdemOptions(c, 2, kOptIfeq | kOptBy | kOptReason, &options)) return;
+  storage::ConsumeRequest request;
+  request.has_ifeq = options.has(kOptIfeq);
+  request.ifeq = options.ifeq;
+  request.by = options.by;
+
+  const HashedKey key = c.Key(1);
+  c.unit.Lock(key);
+  const storage::Subject subject = storage::SubjectOf(c.unit.Find(c.db(), key));
+  const int64_t now_ms = c.unit.now_ms();
+  // The memory limit plays no part: consuming always works.
+  storage::Limits limits;
+  limits.retention_ms = c.services.store.settings().retention_ms.load(std::memory_order_relaxed);
+  const storage::ConsumeOutcome outcome = storage::Consume(
+      subject, request, now_ms, limits, [&] { return OriginOf(c.services.tokens, c.db(), key.bytes, now_ms); });
+  if (outcome.error != LifeError::kNone) return ReplyLifeError(c, key.bytes, outcome.error);
+  c.unit.Apply(c.db(), key, outcome.action);
+  c.services.native.Count(key.bytes, CounterOf(outcome));
+  if (options.has(kOptReason)) return c.reply.Simple(storage::ConsumeStatusName(outcome.status));
+  c.reply.Integer(outcome.status == ConsumeStatus::kConsumed ? 1 : 0);
+}
+
+constexpr ArgSpec kTokenArgs[] = {
+    {.name = "prefix", .type = ArgType::kKey},
+    {.name = "expiration", .type = ArgType::kOneOf, .optional = true, .args = kTimedArgs},
+    {.name = "value", .type = ArgType::kString, .token = "VALUE", .optional = true},
+    {.name = "count", .type = ArgType::kInteger, .token = "COUNT", .optional = true}};
+
+constexpr ArgSpec kConsumeArgs[] = {
+    {.name = "key", .type = ArgType::kKey},
+    {.name = "value", .type = ArgType::kString, .token = "IFEQ", .optional = true},
+    {.name = "id", .type = ArgType::kString, .token = "BY", .optional = true},
+    {.name = "reason", .type = ArgType::kToken, .token = "REASON", .optional = true}};
+
+constexpr CommandSpec kIdemTokenCommands[] = {
+    {.name = "IDEM.TOKEN", .handler = &Token, .arity = -2, .flags = kWrite | kDenyOom | kFast, .keys = Keys::At(1),
+     .key_flags = "OW INSERT", .group = Group::kIdem, .since = "0.1.0",
+     .complexity = "O(N) where N is the number of tokens", .summary = "Makes unguessable one-shot tokens.",
+     .args = kTokenArgs},
+    {.name = "IDEM.CONSUME", .handler = &Consume, .arity = -2, .flags = kWrite | kFast, .keys = Keys::At(1),
+     .key_flags = "RW ACCESS DELETE", .group = Group::kIdem, .since = "0.1.0",
+     .summary = "Uses up a token: one caller gets 1, everybody else 0.", .args = kConsumeArgs}};
+
+}  // namespace
+
+absl::Span<const CommandSpec> IdemTokenCommands() { return kIdemTokenCommands; }
+
+}  // namespace idemd::server
