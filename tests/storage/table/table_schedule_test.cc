@@ -181,6 +181,28 @@ TEST(TableFaults, ASegmentFreedAtOnceIsCaught) {
   EXPECT_THAT(Caught<Fault::kSegmentFreedAtOnce>(false), testing::HasSubstr("freed"));
 }
 
+// The hint belongs to lock holders, so no order of steps is needed: a sweep misses a key.
+template <Fault planted>
+size_t DueAfterPut() {
+  size_t due_count = 0;
+  RunSeeds(1, false, [&](Schedule& schedule) {
+    StepEpochs<StepSync<planted>> epochs;
+    BasicTable<StepEntry, StepSync<planted>, TinyShape> table;
+    table.Put(TestHash(1), new StepEntry(1, 1, 1000));
+    std::vector<StepEntry*> due;
+    uint64_t position = 0;
+    table.Due(1000, &position, 10, due);
+    due_count = due.size();
+    schedule.Run();
+  });
+  return due_count;
+}
+
+TEST(TableFaults, AHintThatIsNotLoweredIsCaught) {
+  EXPECT_EQ(DueAfterPut<Fault::kNone>(), 1u);
+  EXPECT_EQ(DueAfterPut<Fault::kHintNotLowered>(), 0u);
+}
+
 TEST(TableFaults, EpochsThatFreeEarlyAreCaughtThroughTheTable) {
   EXPECT_THAT(Caught<Fault::kFreedOneEpochEarly>(false), testing::HasSubstr("freed"));
 }
