@@ -52,22 +52,29 @@ std::string Sentence(const OptionSpec& option) {
   std::string text = option.doc;
   if (option.effect == Effect::kNone)
     absl::StrAppend(&text, " No effect yet: this version keeps its data in memory only.");
-  if (option.limit[0] != '\0')
+  if (option.effect == Effect::kDefaultOnly)
     absl::StrAppend(&text, " Other values are not supported: ", option.limit, ".");
+  if (option.effect == Effect::kPartial)
+    absl::StrAppend(&text, " Other values are taken without effect: ", option.limit, ".");
   return text;
 }
 
+// "[511]", "[300 seconds]", or nothing for an empty default.
+std::string HelpDefault(const OptionSpec& option) {
+  const std::string value = ShownDefault(option);
+  if (value.empty()) return "";
+  return absl::StrCat(" [", value, option.unit[0] == '\0' ? "" : " ", option.unit, "]");
+}
+
 void AppendHelp(const OptionSpec& option, std::string* out) {
-  std::string line = absl::StrFormat("  --%-*s", static_cast<int>(kHelpIndent - 4), option.name);
-  for (absl::string_view word :
-       absl::StrSplit(absl::StrCat(Sentence(option), " [", ShownDefault(option),
-                                   option.unit[0] == '\0' ? "" : "; ", option.unit, "]"),
-                      ' ')) {
+  std::string line = absl::StrFormat("  --%-*s", static_cast<int>(kHelpIndent - 5), option.name);
+  const std::string text = absl::StrCat(Sentence(option), HelpDefault(option));
+  for (absl::string_view word : absl::StrSplit(text, ' ')) {
     if (line.size() + 1 + word.size() > kHelpColumns) {
       absl::StrAppend(out, line, "\n");
       line.assign(kHelpIndent - 1, ' ');
     }
-    absl::StrAppend(&line, line.size() == kHelpIndent - 1 || line.back() != ' ' ? " " : "", word);
+    absl::StrAppend(&line, " ", word);
   }
   absl::StrAppend(out, line, "\n");
 }
