@@ -54,6 +54,9 @@ bool MatchClass(absl::string_view pattern, size_t& at, char c, bool ignore_case)
   return found != negated;
 }
 
+// Redis gives up, and matches nothing, in patterns with more stars than this; runs of stars count once.
+constexpr size_t kStarsMax = 1000;
+
 // Whether the pattern's next piece (no star) takes `c`; moves `at` behind it.
 bool MatchOne(absl::string_view pattern, size_t& at, char c, bool ignore_case) {
   const char piece = pattern[at++];
@@ -74,11 +77,14 @@ bool GlobMatch(absl::string_view pattern, absl::string_view text, bool ignore_ca
   size_t t = 0;
   size_t star = kNone;   // behind the last star
   size_t star_text = 0;  // where the piece behind it is being tried
+  size_t stars = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
-      star = ++p;
+      while (p < pattern.size() && pattern[p] == '*') ++p;
+      star = p;
       star_text = t;
       if (p == pattern.size()) return true;
+      if (++stars > kStarsMax) return false;
       continue;
     }
     if (p < pattern.size() && MatchOne(pattern, p, text[t], ignore_case)) {
