@@ -1,4 +1,4 @@
-// Names of command groups, as COMMAND DOCS tells them.
+// The names of groups, as COMMAND DOCS shows them.
 #include "server/commands/command.h"
 
 namespace idemd::server {
