@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every example in both languages and the storm in both modes, and counts what kept its promise.
+"""Runs every example in both languages and the storm in its three modes, and counts what kept its promise.
 
     IDEMD_BIN=build/idemd examples/run_all.py       starts the server itself
     IDEMD_URL=redis://host:port examples/run_all.py uses a running one
@@ -70,7 +70,7 @@ def run_parts(run, parts):
             for example in sorted(node.glob("*.js")):
                 run.check(f"node: {example.name}", ["node", example.name], node, 60)
     if "shop" in parts:
-        for mode in ([], ["--without"]):
+        for mode in ([], ["--careless"], ["--without"]):
             name = " ".join(["shop: storm.py", *mode])
             run.check(name, [sys.executable, "storm.py", *mode], HERE / "shop", 120, show=True)
 

@@ -16,6 +16,8 @@ class OldFence(Exception):
 
 
 class GuardedShop:
+    ONLAPSE = "STOP"  # a charge is never repeated blindly
+
     def __init__(self, world, strike, url, prefix):
         self.world, self.strike, self.prefix = world, strike, prefix
         self.store = redis.Redis.from_url(url, decode_responses=True)
@@ -68,7 +70,7 @@ class GuardedShop:
         if self.store.get(self.prefix + "status:" + number) is None:
             return 404, "no such order"
         key = self.prefix + "pay:" + number
-        claim = self.reserve(key, "ONLAPSE", "STOP")
+        claim = self.reserve(key, "ONLAPSE", self.ONLAPSE)
         if claim.status == "UNKNOWN":  # an attempt died in the dark: somebody has to look
             self.world.call("enqueue", topic="reconcile", body=number)
         if claim.status != "RESERVED":

@@ -17,6 +17,7 @@ import sys
 import time
 import urllib.parse
 
+import careless
 import guarded
 import naive
 import wire
@@ -80,9 +81,10 @@ def make_shop(options, world_port):
             time.sleep(STALL_S)
         return kind
 
-    if options.without:
+    if options.mode == "without":
         return naive.NaiveShop(world, strike), world
-    return guarded.GuardedShop(world, strike, options.url, options.prefix), world
+    kind = careless.CarelessShop if options.mode == "careless" else guarded.GuardedShop
+    return kind(world, strike, options.url, options.prefix), world
 
 
 def run_http(options, world_port, listener):
@@ -174,7 +176,7 @@ def main():
     parser.add_argument("--seed", required=True)
     parser.add_argument("--url")
     parser.add_argument("--prefix")
-    parser.add_argument("--without", action="store_true")
+    parser.add_argument("--mode", choices=["with", "careless", "without"], required=True)
     Master(parser.parse_args()).run()
 
 

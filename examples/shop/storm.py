@@ -4,7 +4,9 @@
     storm.py             with idemd: fails unless 0 effects are doubled and 0 orders are lost
     storm.py --without   the same storm on a shop that only checks and acts: fails unless it was
                          strong enough to double effects there
-    storm.py --both      the two, side by side
+    storm.py --careless  on a shop that has idemd, but brings its resources no fence and never looks
+                         what an attempt before it has done: fails unless that shows
+    storm.py --all       the three, side by side
 
 It uses the server at IDEMD_URL (or --url), else starts the binary named by IDEMD_BIN (or --binary).
 """
@@ -181,17 +183,17 @@ def process(*command):
             child.wait()
 
 
-def storm(options, url, without, directory):
+def storm(options, mode, url, directory):
     """One storm; returns the rows of its column."""
     begin = time.monotonic()
     deadline = begin + options.seconds
-    ledger = os.path.join(directory, "without.ledger" if without else "with.ledger")
+    ledger = os.path.join(directory, f"{mode}.ledger")
     with contextlib.suppress(FileNotFoundError):
         os.remove(ledger)  # of an earlier run that kept it
     prefix = f"shop:{uuid.uuid4().hex[:8]}:"
     seed = str(options.seed)
-    guard = ["--without"] if without else ["--url", url, "--prefix", prefix]
-    with process("shop.py", "--seed", seed, *guard) as shop:
+    guard = ["--url", url, "--prefix", prefix] if url else []
+    with process("shop.py", "--seed", seed, "--mode", mode, *guard) as shop:
         shop_port = int(shop.stdout.readline())
         with process("world.py", ledger, seed, str(shop_port)) as world_process:
             world_port = int(world_process.stdout.readline())
@@ -205,7 +207,7 @@ def storm(options, url, without, directory):
             killed = json.loads(shop.stdout.readline())["killed"]
             outside = world.call("report")
     effects, refused = read_ledger(ledger)
-    stages = {} if without else stage_counters(url, prefix)
+    stages = stage_counters(url, prefix) if url else {}
     return rows(options, clients, outside, effects, refused, killed, stages,
                 time.monotonic() - begin)  # fmt: skip
 
@@ -291,6 +293,14 @@ def verdict_with(table):
     return faults + [f"the storm was too weak: {label} is 0" for label in blown if not table[label]]
 
 
+def verdict_careless(table):
+    faults = [] if table["double effects"] else ["the gap between effect and COMPLETE was not hit"]
+    for label in ["requests past the limit", "lost orders"]:
+        if table[label]:
+            faults.append(f"{label}: {table[label]}, must be 0")
+    return faults
+
+
 def verdict_without(table):
     return [
         f"the storm was too weak to prove anything: {label} is 0 without idemd"
@@ -299,12 +309,17 @@ def verdict_without(table):
     ]
 
 
+VERDICTS = {"with": verdict_with, "careless": verdict_careless, "without": verdict_without}
+TITLES = {"with": "with idemd", "careless": "careless", "without": "without"}
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--without", action="store_true")
-    parser.add_argument("--both", action="store_true")
+    mode = parser.add_mutually_exclusive_group()
+    for name in ["without", "careless", "all"]:
+        mode.add_argument("--" + name, action="store_const", const=name, dest="mode")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("IDEMD_SEED", "1")))
     parser.add_argument("--orders", type=int, default=80)
     parser.add_argument("--seconds", type=int, default=55, help="the longest one storm may last")
@@ -314,19 +329,20 @@ def main():
     parser.add_argument("--keep", metavar="DIR", help="keep the ledgers there")
     options = parser.parse_args()
 
+    modes = list(VERDICTS) if options.mode == "all" else [options.mode or "with"]
     columns, faults = [], []
     with contextlib.ExitStack() as stack:
         directory = options.keep or stack.enter_context(tempfile.TemporaryDirectory())
         os.makedirs(directory, exist_ok=True)
-        if not options.without:
+        url = None
+        if modes != ["without"]:
             url = stack.enter_context(
                 idemd_process.running(options.url, options.binary, options.port, directory)
             )
-            columns.append(("with idemd", storm(options, url, False, directory)))
-            faults += verdict_with(columns[-1][1])
-        if options.without or options.both:
-            columns.append(("without", storm(options, None, True, directory)))
-            faults += verdict_without(columns[-1][1])
+        for mode in modes:
+            table = storm(options, mode, None if mode == "without" else url, directory)
+            columns.append((TITLES[mode], table))
+            faults += VERDICTS[mode](table)
     show(options.seed, columns)
     for fault in faults:
         print("BROKEN:", fault)
