@@ -78,6 +78,9 @@ inline constexpr absl::string_view kTwoLifetimes = "ERR only one of EX, PX, EXAT
 inline constexpr absl::string_view kOnLapse = "ERR ONLAPSE must be TAKE or STOP";
 inline constexpr absl::string_view kIfeqNeedsIssued = "ERR IFEQ is allowed only with ISSUED";
 inline constexpr absl::string_view kCountRange = "ERR COUNT must be from 1 to 1000";
+inline constexpr absl::string_view kNumKeys =
+    "ERR numkeys must be from 1 to 1000 and that many keys must follow";
+inline constexpr absl::string_view kKeyTwice = "ERR a key is given twice";
 inline constexpr absl::string_view kFromNeeded =
     "ERR FROM with the number of states, then the states, is needed";
 inline constexpr absl::string_view kFromCount =

@@ -32,6 +32,7 @@ absl::Span<const CommandSpec> BitOperationCommands();   // bit_operation_command
 absl::Span<const CommandSpec> BitFieldCommands();       // bit_field_commands.cc: BITFIELD, BITFIELD_RO
 absl::Span<const CommandSpec> IdemTokenCommands();  // idem_token.cc
 absl::Span<const CommandSpec> IdemReserveCommands();  // idem_reserve.cc
+absl::Span<const CommandSpec> IdemMreserveCommands();  // idem_mreserve.cc
 absl::Span<const CommandSpec> IdemFencedCommands();  // idem_fenced.cc
 absl::Span<const CommandSpec> IdemStatusCommands();  // idem_status.cc
 absl::Span<const CommandSpec> IdemTransitionCommands();  // idem_transition.cc

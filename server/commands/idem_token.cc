@@ -109,7 +109,8 @@ constexpr ArgSpec kConsumeArgs[] = {
     {.name = "reason", .type = ArgType::kToken, .token = "REASON", .optional = true}};
 
 constexpr CommandSpec kIdemTokenCommands[] = {
-    {.name = "IDEM.TOKEN", .handler = &Token, .arity = -2, .flags = kWrite | kDenyOom | kFast, .keys = Keys::At(1),
+    {.name = "IDEM.TOKEN", .handler = &Token, .arity = -2, .flags = kWrite | kDenyOom | kFast | kAnyKeys,
+     .keys = Keys::At(1),
      .key_flags = "OW INSERT", .group = Group::kIdem, .since = "0.1.0",
      .complexity = "O(N) where N is the number of tokens", .summary = "Makes unguessable one-shot tokens.",
      .args = kTokenArgs},

@@ -43,7 +43,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),
       BitFieldCommands(),
       KeyCommands(),          TransactionCommands(), LifetimeCommands(),   ScanCommands(),
-      ObjectCommands(),       IdemTokenCommands(),  IdemReserveCommands(),
+      ObjectCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
       IdemThrottleCommands(), IdemStatsCommands(),
   };
