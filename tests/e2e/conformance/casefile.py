@@ -28,6 +28,7 @@ class Case:
     line: int
     steps: list = field(default_factory=list)
     needs: list = field(default_factory=list)
+    probe: list = None  # a command: skipped where its answer is "not supported"
     server: dict = None  # None: the shared server
     variables: dict = field(default_factory=dict)
     only: int = 0  # 2 or 3: only that protocol
@@ -223,6 +224,8 @@ def load(path):
             each.append((name.strip(), [value for _, value in split_words(values, where)]))
         elif word == "needs":
             case.needs += rest.split()
+        elif word == "probe":
+            case.probe = rest.split()
         elif word == "only":
             case.only = {"RESP2": 2, "RESP3": 3}[rest.strip()]
         elif word == "server":

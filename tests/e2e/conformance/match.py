@@ -18,7 +18,7 @@ class Scope(dict):
         "now": lambda: int(time.time() * 1000),
         "token_ms": lambda token: int.from_bytes(base64.urlsafe_b64decode(token[:8]), "big"),
         "sha": lambda text: hashlib.sha256(text.encode("latin-1")).hexdigest(),
-        **{f.__name__: f for f in (len, int, str, min, max, abs, sorted, set, sum, range, all, any, list)},
+        **{f.__name__: f for f in (len, int, str, dict, list, set, min, max, abs, sum, sorted, range, all, any, isinstance)},
     }
 
     def evaluate(self, source):
