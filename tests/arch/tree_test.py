@@ -136,7 +136,18 @@ def check_drawers(name, _text):
             yield f"{name}: a helper lives with its only user, not in '{part}'"
 
 
-CHECKS = [check_arrows, check_length, check_first_line, check_header_guard, check_machine_names, check_drawers]
+def check_links(name, text):
+    """A link of a page to a file that is not there."""
+    if not name.endswith(".md"):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", line):
+            if "://" not in target and not (ROOT / name).parent.joinpath(target).exists():
+                yield f"{name}:{number}: links to {target}"
+
+
+CHECKS = [check_arrows, check_length, check_first_line, check_header_guard, check_machine_names,
+          check_drawers, check_links]
 
 # One file for each check that it must catch, and one that it must let through.
 HOST = "registry." + "npmjs.org"
@@ -161,6 +172,7 @@ CONTROLS = [
     (check_machine_names, "README.md", f"from {HOST}\n", "from the registry\n"),
     (check_drawers, "storage/util/a.h", "", None),
     (check_drawers, "storage/a.h", None, ""),
+    (check_links, "README.md", "[a](docs/no-such-page.md#x)\n", "[a](docs/development.md#testing) [b](https://a.b/c)\n"),
 ]
 
 
