@@ -166,6 +166,18 @@ def crowd_leaves(server):
     crowd.holder.close()
 
 
+def stop_under_waiters(server):
+    """A server that is told to stop does so at once, with a hundred callers waiting."""
+    crowd = Crowd(server, "crowd:stop", size=100)
+    started = time.monotonic()
+    code = server.stop()
+    assert code == 0, f"exit code {code}"
+    assert time.monotonic() - started < 5, "it took longer than 5 s"
+    for client in crowd.waiting:
+        assert client.closed_by_server()
+    crowd.close()
+
+
 def race(server, program, keys):
     done = subprocess.run([program, str(server.port), str(keys)], capture_output=True, text=True, timeout=300)
     print("    " + done.stdout.strip().replace("\n", "\n    "))
@@ -188,6 +200,7 @@ def main():
         ("a release promotes the longest waiter of 1 000", crowd_release),
         ("the key goes through the whole line", crowd_passes_the_key_on),
         ("1 000 waiters disconnect", crowd_leaves),
+        ("it stops while 100 wait", stop_under_waiters),
     ]
     passed = failed = 0
     for threads in options.threads.split(","):
@@ -196,7 +209,7 @@ def main():
                 started = time.monotonic()
                 try:
                     test(server)
-                    assert server.alive(), f"the server ended: {server.log_text()}"
+                    assert server.alive() or test is stop_under_waiters, f"the server ended: {server.log_text()}"
                     passed += 1
                     print(f"ok      io-threads {threads}: {name} ({time.monotonic() - started:.1f} s)")
                 except Exception:

@@ -195,6 +195,8 @@ def load(path):
             return
         if not any(s.kind in ("call", "read", "refused", "check", "unchanged") for s in case.steps):
             raise CaseError(f"{path.name}:{case.line}: a case that cannot fail")
+        if case.server is None and any(s.kind == "restart" for s in case.steps):
+            raise CaseError(f"{path.name}:{case.line}: restart needs a server of the case's own")
         names = [name for name, _ in each]
         for values in itertools.product(*[values for _, values in each]):
             label = ", ".join(f"{n}={v}" for n, v in zip(names, values))
