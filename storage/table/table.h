@@ -7,7 +7,8 @@
 // segment that readers can see. A key stays in its slot until it is removed or replaced there; to
 // make room, a segment is copied into new ones. So a reader needs no version, no retry and no lock.
 //
-// Threads     Find, Prefetch, size, Scan, Random, memory_bytes: any thread, inside an EpochGuard
+// Threads     Find, Prefetch(Entry), size, Scan, Random, memory_bytes: any thread, inside an
+// EpochGuard
 //             (size and memory_bytes need none). The others: the holder of the shard's lock, which
 //             is the caller's; the table has none of its own.
 // Lifetime    An Entry* seen inside a guard stays valid until that guard ends. What Put and Take
@@ -66,6 +67,8 @@ class BasicTable {
   Entry* Find(uint64_t hash, absl::string_view key) const;
   // Brings the key's home bucket into the cache.
   void Prefetch(uint64_t hash) const;
+  // After Prefetch() has had its time: brings the entry that is likely the key's into the cache.
+  void PrefetchEntry(uint64_t hash) const;
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   size_t memory_bytes() const { return sizeof(*this) + bytes_.load(std::memory_order_relaxed); }
   // Visits the keys of one bucket and returns the next cursor; 0 begins, 0 is the end [T6]. A key
@@ -207,6 +210,22 @@ void BasicTable<Entry, Sync, Shape>::Prefetch(uint64_t hash) const {
   const uint64_t reference =
       directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_acquire);
   __builtin_prefetch(&SegmentOf(reference)->line(Bucket(hash, directory->bucket_bits())));
+}
+
+template <class Entry, class Sync, class Shape>
+void BasicTable<Entry, Sync, Shape>::PrefetchEntry(uint64_t hash) const {
+  Directory* directory = directory_.load(std::memory_order_acquire);
+  if (directory == nullptr) return;
+  const uint64_t reference =
+      directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_acquire);
+  const uint64_t tag = TagOf(hash, DepthOf(reference));
+  for (const Slot& slot :
+       SegmentOf(reference)->line(Bucket(hash, directory->bucket_bits())).slots) {
+    const uint64_t word = slot.load(std::memory_order_relaxed);  // only a guess, never followed
+    if ((word >> 48) != tag) continue;
+    __builtin_prefetch(EntryOf<char>(word));
+    __builtin_prefetch(EntryOf<char>(word) + 64);
+  }
 }
 
 template <class Entry, class Sync, class Shape>

@@ -20,19 +20,33 @@ constexpr size_t kStackBytes = 256 * 1024;
 constexpr uint64_t kStepsMax =
     200'000;  // a run has some hundred; more is a loop that waits for nobody
 
-// Stacks are used again: mapping one costs more than a run.
-std::vector<std::unique_ptr<char[]>>& FreeStacks() {
-  static std::vector<std::unique_ptr<char[]>> stacks;
+// Stacks are used again: making one costs more than a run.
+struct Stack {
+  std::unique_ptr<char[]> bytes;
+  void* tsan = nullptr;  // TSan's idea of the fiber
+  int uses = 0;
+};
+
+std::vector<Stack>& FreeStacks() {
+  static std::vector<Stack> stacks;
   return stacks;
 }
 
-std::unique_ptr<char[]> TakeStack() {
-  if (FreeStacks().empty()) return std::make_unique<char[]>(kStackBytes);
-  std::unique_ptr<char[]> stack = std::move(FreeStacks().back());
-  FreeStacks().pop_back();
+Stack TakeStack() {
+  Stack stack;
+  if (!FreeStacks().empty()) {
+    stack = std::move(FreeStacks().back());
+    FreeStacks().pop_back();
+  } else {
+    stack.bytes = std::make_unique<char[]>(kStackBytes);
+  }
 #if defined(__SANITIZE_ADDRESS__)
-  __asan_unpoison_memory_region(stack.get(),
-                                kStackBytes);  // the last fiber's frames never returned
+  __asan_unpoison_memory_region(stack.bytes.get(), kStackBytes);  // the last frames never returned
+#elif defined(__SANITIZE_THREAD__)
+  // Frames that never return stay on TSan's own stack too, which has an end.
+  if (stack.tsan != nullptr && ++stack.uses % 500 == 0)
+    __tsan_destroy_fiber(std::exchange(stack.tsan, nullptr));
+  if (stack.tsan == nullptr) stack.tsan = __tsan_create_fiber(0);
 #endif
   return stack;
 }
@@ -82,7 +96,7 @@ bool EveryChooser::Next() {
 
 struct Schedule::Fiber {
   std::function<void()> body;
-  std::unique_ptr<char[]> stack;
+  Stack stack;
   ucontext_t context{};
   bool ended = false;
   bool blocked = false;
@@ -102,12 +116,7 @@ Schedule::Schedule(Chooser& chooser, bool stale, uint64_t seed)
 
 Schedule::~Schedule() {
   for (auto& free : quarantine_) free();
-  for (size_t i = 1; i < fibers_.size(); ++i) {
-#if defined(__SANITIZE_THREAD__)
-    if (fibers_[i]->sanitizer != nullptr) __tsan_destroy_fiber(fibers_[i]->sanitizer);
-#endif
-    FreeStacks().push_back(std::move(fibers_[i]->stack));
-  }
+  for (size_t i = 1; i < fibers_.size(); ++i) FreeStacks().push_back(std::move(fibers_[i]->stack));
   current_ = nullptr;
 }
 
@@ -116,12 +125,12 @@ void Schedule::Thread(std::function<void()> body) {
   fiber->body = std::move(body);
   fiber->stack = TakeStack();
   getcontext(&fiber->context);
-  fiber->context.uc_stack.ss_sp = fiber->stack.get();
+  fiber->context.uc_stack.ss_sp = fiber->stack.bytes.get();
   fiber->context.uc_stack.ss_size = kStackBytes;
   fiber->context.uc_link = nullptr;
   makecontext(&fiber->context, &Schedule::Enter, 0);
 #if defined(__SANITIZE_THREAD__)
-  fiber->sanitizer = __tsan_create_fiber(0);
+  fiber->sanitizer = fiber->stack.tsan;
 #endif
   fibers_.push_back(std::move(fiber));
 }
@@ -151,7 +160,7 @@ void Schedule::SwitchTo(uint32_t to) {
   __tsan_switch_to_fiber(next.sanitizer, 0);
 #elif defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(from.ended ? nullptr : &from.sanitizer,
-                                 to == 0 ? main_stack : next.stack.get(),
+                                 to == 0 ? main_stack : next.stack.bytes.get(),
                                  to == 0 ? main_stack_bytes : kStackBytes);
 #endif
   swapcontext(&from.context, &next.context);

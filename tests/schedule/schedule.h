@@ -126,6 +126,14 @@ class Schedule {
   std::vector<std::function<void()>> quarantine_;
 };
 
+// TSan sees one thread here, so that it learns nothing and is slow at it: a part of the runs will
+// do.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr uint64_t kRunsDivisor = 20;
+#else
+inline constexpr uint64_t kRunsDivisor = 1;
+#endif
+
 // One scenario under many choices; stops at the first failure.
 struct Verdict {
   std::string failure;  // empty: none

@@ -66,29 +66,29 @@ Verdict Seeds(uint64_t seeds, bool stale) {
 }
 
 TEST(EpochR2, NothingIsFreedUnderAGuardThatMaySeeIt) {
-  const Verdict verdict = Seeds<Fault::kNone>(20'000, false);
+  const Verdict verdict = Seeds<Fault::kNone>(20'000 / kRunsDivisor, false);
   EXPECT_EQ(verdict.failure, "") << "seed " << verdict.seed;
 }
 
 TEST(EpochR2, NothingIsFreedUnderAGuardThatMaySeeItWithStaleValues) {
-  const Verdict verdict = Seeds<Fault::kNone>(20'000, true);
+  const Verdict verdict = Seeds<Fault::kNone>(20'000 / kRunsDivisor, true);
   EXPECT_EQ(verdict.failure, "") << "seed " << verdict.seed;
 }
 
 TEST(EpochR2, HoldsInEveryOrderOfOneReadAndOneRetirement) {
-  const Verdict verdict = RunEvery(4, false, 100'000, [](Schedule& schedule) {
+  const Verdict verdict = RunEvery(4, false, 100'000 / kRunsDivisor, [](Schedule& schedule) {
     ReadWhileRetiring<StepSync<>>(schedule, 1, 1, false);
   });
   EXPECT_EQ(verdict.failure, "");
-  EXPECT_GT(verdict.runs, 1000u);
+  EXPECT_GT(verdict.runs, 1000 / kRunsDivisor);
 }
 
 TEST(EpochR2, HoldsForEveryValueThatLoadsMayReturn) {
-  const Verdict verdict = RunEvery(2, true, 100'000, [](Schedule& schedule) {
+  const Verdict verdict = RunEvery(2, true, 100'000 / kRunsDivisor, [](Schedule& schedule) {
     ReadWhileRetiring<StepSync<>>(schedule, 1, 1, false);
   });
   EXPECT_EQ(verdict.failure, "");
-  EXPECT_GT(verdict.runs, 1000u);
+  EXPECT_GT(verdict.runs, 1000 / kRunsDivisor);
 }
 
 // A failure, found in less than the seeds that the rule is tested with.

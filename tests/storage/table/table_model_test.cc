@@ -49,6 +49,7 @@ class Modelled {
   void Find(uint64_t key) const {
     const EpochGuard guard;
     table_.Prefetch(hash_(key));
+    table_.PrefetchEntry(hash_(key));
     const PlainEntry* entry = table_.Find(hash_(key), Name(key));
     const auto known = model_.find(key);
     ASSERT_EQ(entry != nullptr, known != model_.end()) << key;

@@ -104,21 +104,21 @@ constexpr uint64_t kSeeds = 4000;
   } while (false)
 
 TEST(TableT2, FindsAnswerCurrentStatesWhileATableFillsAndEmpties) {
-  EXPECT_HOLDS(RunSeeds(kSeeds, false, FillAndEmpty<StepSync<>, TinyShape>));
+  EXPECT_HOLDS(RunSeeds(kSeeds / kRunsDivisor, false, FillAndEmpty<StepSync<>, TinyShape>));
 }
 
 TEST(TableT2, FindsAnswerCurrentStatesWhileAFirstSegmentGrowsAndShrinks) {
-  EXPECT_HOLDS(RunSeeds(kSeeds, false, FillAndEmpty<StepSync<>, SmallShape>));
+  EXPECT_HOLDS(RunSeeds(kSeeds / kRunsDivisor, false, FillAndEmpty<StepSync<>, SmallShape>));
 }
 
 TEST(TableT3, HoldsWithEveryStaleValueThatTheOrderingsAllow) {
-  EXPECT_HOLDS(RunSeeds(kSeeds, true, FillAndEmpty<StepSync<>, TinyShape>));
-  EXPECT_HOLDS(RunSeeds(kSeeds, true, FillAndEmpty<StepSync<>, SmallShape>));
+  EXPECT_HOLDS(RunSeeds(kSeeds / kRunsDivisor, true, FillAndEmpty<StepSync<>, TinyShape>));
+  EXPECT_HOLDS(RunSeeds(kSeeds / kRunsDivisor, true, FillAndEmpty<StepSync<>, SmallShape>));
 }
 
 TEST(TableT2, HoldsWithTwoWritersUnderOneLock) {
-  EXPECT_HOLDS(RunSeeds(kSeeds, false, TwoWriters<StepSync<>>));
-  EXPECT_HOLDS(RunSeeds(kSeeds, true, TwoWriters<StepSync<>>));
+  EXPECT_HOLDS(RunSeeds(kSeeds / kRunsDivisor, false, TwoWriters<StepSync<>>));
+  EXPECT_HOLDS(RunSeeds(kSeeds / kRunsDivisor, true, TwoWriters<StepSync<>>));
 }
 
 TEST(TableT2, HoldsInEveryOrderOfASmallChangeAndTwoFinds) {
@@ -127,7 +127,7 @@ TEST(TableT2, HoldsInEveryOrderOfASmallChangeAndTwoFinds) {
     for (uint32_t looked_up = 0; looked_up <= filled; looked_up += 1 + filled / 3) {
       for (const bool put : {false, true}) {
         const uint32_t changed = put && filled % 2 == 0 ? filled : filled - 1;
-        const Verdict verdict = RunEvery(2, false, 20'000, [&](Schedule& schedule) {
+        const Verdict verdict = RunEvery(2, false, 20'000 / kRunsDivisor, [&](Schedule& schedule) {
           OneChange<StepSync<>>(schedule, filled, put, changed, looked_up);
         });
         EXPECT_EQ(verdict.failure, "")
@@ -136,7 +136,7 @@ TEST(TableT2, HoldsInEveryOrderOfASmallChangeAndTwoFinds) {
       }
     }
   }
-  EXPECT_GT(runs, 10'000u);
+  EXPECT_GT(runs, 10'000 / kRunsDivisor);
 }
 
 // --- planted faults: each is caught, and as what it is.
