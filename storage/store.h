@@ -95,6 +95,8 @@ class Unit {
   // its next Find or Lock at the latest: that long the view is good. In a unit with locks only keys that it holds may be
   // looked at, and what is seen stays true until the unit ends.
   KeyView Find(DbIndex db, const HashedKey& key, bool touch = true);
+  // Whether reads leave the keys' access times alone (EXISTS, CLIENT NO-TOUCH); hits and misses are counted all the same.
+  void KeepAccessTimes(bool keep) { keep_access_ = keep; }
   // Counts one replay of the stored answer at `view` (a record of this unit).
   static void CountReplay(const KeyView& view);
 
@@ -188,8 +190,10 @@ class Unit {
   Lsn need_ = kNoLsn;
   uint32_t changes_ = 0;
   bool sealed_ = false;
+  bool keep_access_ = false;
   bool serve_all_ = false;  // whole databases changed: every line is looked at
   absl::InlinedVector<Change, 2> changed_;
+  size_t touched_ = 0;  // of changed_: those whose watches were marked
   std::vector<Effect> whole_effects_;  // FLUSHDB, FLUSHALL, SWAPDB
   std::vector<Served> served_;
 };

@@ -146,7 +146,7 @@ KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool 
     if (lsn != kLsnPending && (deadline == kNoDeadline || deadline > now_ms())) {
       Need(lsn);
       if (touch) {
-        entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
+        if (!keep_access_) entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
         store_.stats_.Add(StorageStats::kHits);
       }
       return ViewOf(*entry);
@@ -163,7 +163,7 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
   Entry* entry = LiveEntry(shard, db, key);
   if (entry == nullptr) return {};
   const KeyView view = ViewOf(*entry);
-  if (touch) entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
+  if (touch && !keep_access_) entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
   return view;
 }
 
@@ -220,6 +220,7 @@ void Unit::NoteChange(const Change& change) {
       const bool deadline_only = last.deadline_only && change.deadline_only;
       last = change;
       last.deadline_only = deadline_only;
+      touched_ = std::min(touched_, changed_.size() - 1);
       return;
     }
   }

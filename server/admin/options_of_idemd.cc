@@ -200,6 +200,13 @@ constexpr OptionSpec kOptions[] = {
      .number = &S::maxmemory_policy},
 
     // --- watching
+    {.name = "enable-debug-command",
+     .type = T::kEnum,
+     .initial = "no",
+     .words = "no yes local",
+     .flags = kImmutable,
+     .group = "watching",
+     .doc = "Who may use DEBUG: nobody, everybody, or connections from this machine."},
     {.name = "slowlog-log-slower-than",
      .type = T::kInteger,
      .initial = "10000",

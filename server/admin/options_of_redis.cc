@@ -131,7 +131,6 @@ constexpr OptionSpec kOptions[] = {
     Enum("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
     Integer("acllog-max-len", "128", 0, kLong),
     Only(Text("aclfile", "", kImmutable), "this version has no users but the default one"),
-    Enum("enable-debug-command", "no", "no yes local", kImmutable),
     Enum("enable-module-command", "no", "no yes local", kImmutable),
 
     // the process

@@ -236,7 +236,7 @@ void CommandList(Context& c) {
   const size_t mark = c.reply.Mark();
   size_t count = 0;
   for (const CommandEntry* entry : c.services.commands.all()) {
-    const bool shown = by == By::kAll ? entry->parent == nullptr
+    const bool shown = by == By::kAll        ? true
                        : by == By::kCategory ? (CategoriesOf(*entry->spec) & category) != 0
                        : by == By::kPattern && protocol::GlobMatch(wanted, entry->full_name, /*ignore_case=*/true);
     if (!shown) continue;  // there are no modules

@@ -132,6 +132,7 @@ void Dispatcher::RunOne(Session& session, Words words, const CommandEntry* entry
   } else if (refusal.empty()) {
     session.info().last_command.store(entry->spec, std::memory_order_relaxed);
     storage::Unit unit(services_.store);
+    unit.KeepAccessTimes(session.no_touch);
     Context context{services_, session, unit, reply, words, entry->spec, hash, first_key, thread_stats_};
     RunHandler(context, *entry, now_us);
     unit.Commit();

@@ -29,10 +29,24 @@ void Delete(Context& c) {
   c.reply.Integer(removed);
 }
 
-void CountPresent(Context& c) {
+int64_t CountPresent(Context& c) {
   int64_t present = 0;
   for (const HashedKey& key : KeysFrom(c, 1)) present += c.unit.Find(c.db(), key) ? 1 : 0;
-  c.reply.Integer(present);
+  return present;
+}
+
+// Whoever asks whether a key is there does not use it.
+void Exists(Context& c) {
+  c.unit.KeepAccessTimes(true);
+  c.reply.Integer(CountPresent(c));
+  c.unit.KeepAccessTimes(c.session.no_touch);
+}
+
+// Does what it says for CLIENT NO-TOUCH, too.
+void Touch(Context& c) {
+  c.unit.KeepAccessTimes(false);
+  c.reply.Integer(CountPresent(c));
+  c.unit.KeepAccessTimes(c.session.no_touch);
 }
 
 void Type(Context& c) {
@@ -115,10 +129,10 @@ constexpr CommandSpec kKeyCommands[] = {
     {.name = "UNLINK", .handler = &Delete, .arity = -2, .flags = kWrite | kFast, .keys = Keys::From(1),
      .key_flags = "RM DELETE", .since = "4.0.0", .complexity = "O(1) per key",
      .summary = "Removes keys; their memory is freed in the background.", .args = kKeysArgs},
-    {.name = "EXISTS", .handler = &CountPresent, .arity = -2, .flags = kReadonly | kFast, .keys = Keys::From(1),
+    {.name = "EXISTS", .handler = &Exists, .arity = -2, .flags = kReadonly | kFast, .keys = Keys::From(1),
      .key_flags = "RO", .since = "1.0.0", .complexity = "O(N) where N is the number of keys",
      .summary = "Counts how many of the keys are there.", .args = kKeysArgs},
-    {.name = "TOUCH", .handler = &CountPresent, .arity = -2, .flags = kReadonly | kFast, .keys = Keys::From(1),
+    {.name = "TOUCH", .handler = &Touch, .arity = -2, .flags = kReadonly | kFast, .keys = Keys::From(1),
      .key_flags = "RO", .since = "3.2.1", .complexity = "O(N) where N is the number of keys",
      .summary = "Marks keys as used now and counts those that are there.", .args = kKeysArgs},
     {.name = "TYPE", .handler = &Type, .arity = 2, .flags = kReadonly | kFast, .keys = Keys::At(1), .key_flags = "RO",

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/admin/latency.h"
+#include "server/admin/settings.h"
 #include "server/admin/stats.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
@@ -186,6 +187,7 @@ void LatencyHistogram(Context& c) {
   const size_t mark = c.reply.Mark();
   size_t written = 0;
   for (const CommandEntry* entry : entries) {
+    if (!c.services.settings.latency_tracking.load(std::memory_order_relaxed)) break;
     const CommandTotals totals = c.services.stats.Command(entry->ordinal);
     if (totals.calls == 0) continue;
     WriteHistogram(*entry, totals, c.reply);

@@ -83,7 +83,7 @@ class IntrospectionTest : public ::testing::Test {
   // CONFIG SET without the command.
   void Set(absl::string_view name, absl::string_view value) {
     const std::pair<absl::string_view, absl::string_view> pair{name, value};
-    ASSERT_TRUE(settings_.Set(absl::MakeConstSpan(&pair, 1)).ok()) << name;
+    ASSERT_TRUE(settings_.Set(absl::MakeConstSpan(&pair, 1), {}).ok()) << name;
   }
 
   storage::FakeClock clock_;

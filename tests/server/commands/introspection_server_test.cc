@@ -29,7 +29,7 @@ std::string Field(const std::string& info, absl::string_view name) {
 
 TEST_F(CommandCommandTest, CountIsTheLengthOfTheList) {
   const std::string count = Run("COMMAND COUNT");
-  EXPECT_THAT(Run("COMMAND LIST"), StartsWith("*" + count.substr(1)));
+  EXPECT_THAT(Run("COMMAND LIST"), StartsWith("*" + std::to_string(commands_.all().size())));  // with subcommands
   EXPECT_THAT(Run("COMMAND"), StartsWith("*" + count.substr(1)));
   EXPECT_THAT(Run("COMMAND INFO"), StartsWith("*" + count.substr(1)));
 }
@@ -47,7 +47,7 @@ TEST_F(CommandCommandTest, SubcommandsAreNamedWithTheirContainer) {
   EXPECT_THAT(Run("COMMAND INFO 'client|list'"), HasSubstr("$11\r\nclient|list\r\n:-2\r\n"));
   EXPECT_THAT(Run("COMMAND DOCS client"), HasSubstr("$11\r\nclient|list\r\n"));
   EXPECT_THAT(Run("COMMAND LIST FILTERBY PATTERN 'client|*'"), HasSubstr("client|list"));
-  EXPECT_THAT(Run("COMMAND LIST"), Not(HasSubstr("client|list")));
+  EXPECT_THAT(Run("COMMAND LIST"), HasSubstr("client|list"));
 }
 
 TEST_F(CommandCommandTest, ListFiltersByCategoryAndModule) {
