@@ -56,7 +56,7 @@ void Loop::ScheduleTick() {
   tick_.async_wait([this](const ErrorCode& error) {
     if (error) return;
     Tick();
-    ScheduleTick();
+    if (work_.has_value()) ScheduleTick();  // the last connection may have ended in this tick
   });
 }
 
