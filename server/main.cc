@@ -16,6 +16,7 @@
 #include "server/admin/slowlog.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/commands/commands_page.h"
 #include "server/commands/services.h"
 #include "server/commands/table.h"
 #include "server/net/server.h"
@@ -46,6 +47,7 @@ bool Printed(const std::vector<std::string>& arguments) {
   if (word == "--version" || word == "-v") text = VersionText() + "\n";
   if (word == "--help" || word == "-h") text = Settings::HelpText();
   if (word == "--settings-page") text = Settings::SettingsPage();
+  if (word == "--commands-page") text = CommandsPage(CommandTable());
   std::fwrite(text.data(), 1, text.size(), stdout);
   return !text.empty();
 }

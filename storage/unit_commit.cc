@@ -13,6 +13,7 @@ void Unit::Commit() {
     TouchWatches();
     AppendEffects();
     changed_.clear();
+    touched_ = 0;
     whole_effects_.clear();
     serve_all_ = false;
   }
@@ -102,8 +103,10 @@ void Unit::UnwatchKey(DbIndex db, const HashedKey& key, const Watch& watch) {
 }
 
 void Unit::TouchWatches() {
-  for (const Change& change : changed_)
+  for (; touched_ < changed_.size(); ++touched_) {
+    const Change& change = changed_[touched_];
     if (!change.shard->watched.empty()) change.shard->watched.Touch(WaitLines::Name(change.db, change.key.bytes));
+  }
 }
 
 // A whole database is about to go or to be exchanged: whoever watches a key that is there sees a change.

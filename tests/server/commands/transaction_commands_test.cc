@@ -1,0 +1,242 @@
+// MULTI, EXEC, DISCARD, WATCH: Redis' rules, and native commands inside.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/harness.h"
+
+namespace idemd::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class TransactionTest : public ::testing::Test, protected idemd::testing::Harness {};
+
+TEST_F(TransactionTest, QueuedCommandsRunAtExecAsOneUnitOfTheLog) {
+  EXPECT_EQ(Do("MULTI"), "OK");
+  EXPECT_EQ(Do("SET a 1"), "QUEUED");
+  EXPECT_EQ(Do("INCR a"), "QUEUED");
+  EXPECT_EQ(Do("GET a"), "QUEUED");
+  EXPECT_EQ(Do(*Connect(), "GET a"), "nil");
+  NewEffects();
+  const size_t units = log.Units().size();
+  EXPECT_EQ(Do("EXEC"), "[OK 2 \"2\"]");
+  EXPECT_EQ(log.Units().size(), units + 1);
+  EXPECT_EQ(NewEffects().back(), "SET 0 a 2");
+}
+
+TEST_F(TransactionTest, ARefusedCommandAbortsAndNothingRuns) {
+  Do("MULTI");
+  Do("SET a 1");
+  EXPECT_THAT(Do("SET a"), HasSubstr("-ERR wrong number of arguments for 'set' command"));
+  EXPECT_EQ(Do("EXEC"), "-EXECABORT Transaction discarded because of previous errors.");
+  EXPECT_EQ(Do("GET a"), "nil");
+  EXPECT_EQ(Do("EXEC"), "-ERR EXEC without MULTI");
+}
+
+TEST_F(TransactionTest, AnErrorAtExecLeavesTheOthersDone) {
+  Do("SET text abc");
+  Do("MULTI");
+  Do("INCR text");
+  Do("SET b 1");
+  EXPECT_EQ(Do("EXEC"), "[-ERR value is not an integer or out of range OK]");
+  EXPECT_EQ(Do("GET b"), "\"1\"");
+}
+
+TEST_F(TransactionTest, DiscardAndResetDropWhatIsQueued) {
+  Do("MULTI");
+  Do("SET a 1");
+  EXPECT_EQ(Do("DISCARD"), "OK");
+  EXPECT_EQ(Do("GET a"), "nil");
+  EXPECT_EQ(Do("DISCARD"), "-ERR DISCARD without MULTI");
+  Do("MULTI");
+  Do("SET a 1");
+  EXPECT_EQ(Do("RESET"), "RESET");
+  EXPECT_EQ(Do("EXEC"), "-ERR EXEC without MULTI");
+}
+
+TEST_F(TransactionTest, NestingAndWatchInsideAreRefusedWithoutAborting) {
+  Do("MULTI");
+  EXPECT_EQ(Do("MULTI"), "-ERR MULTI calls can not be nested");
+  EXPECT_EQ(Do("WATCH a"), "-ERR WATCH inside MULTI is not allowed");
+  EXPECT_EQ(Do("PING"), "QUEUED");
+  EXPECT_EQ(Do("EXEC"), "[PONG]");
+}
+
+TEST_F(TransactionTest, AWatchTripsOnEveryKindOfChange) {
+  auto other = Connect();
+  const auto trips = [&](const char* change) {
+    Do("FLUSHALL");
+    Do("SET w 1");
+    Do("WATCH w");
+    Do(*other, change);
+    Do("MULTI");
+    Do("SET done 1");
+    return Do("EXEC") == "nil" && Do("GET done") == "nil";
+  };
+  for (const char* change : {"SET w 2", "DEL w", "EXPIRE w 100", "APPEND w x", "RENAME w v", "FLUSHDB", "FLUSHALL",
+                             "SWAPDB 0 1", "IDEM.CONSUME w", "SETRANGE w 5 x", "MOVE w 4"})
+    EXPECT_TRUE(trips(change)) << change;
+  for (const char* change : {"GET w", "SET other 1", "PERSIST w", "DEL nothing", "IDEM.STATUS w"})
+    EXPECT_FALSE(trips(change)) << change;
+}
+
+TEST_F(TransactionTest, OnesOwnChangeTripsToo) {
+  Do("WATCH w");
+  Do("SET w 1");
+  Do("MULTI");
+  EXPECT_EQ(Do("EXEC"), "nil");
+}
+
+TEST_F(TransactionTest, AKeyThatExpiresTripsButOneThatHadExpiredBeforeDoesNot) {
+  Do("SET w 1 PX 10");
+  Do("WATCH w");
+  Pass(10);
+  Do("MULTI");
+  EXPECT_EQ(Do("EXEC"), "nil");
+
+  Do("SET w 1 PX 10");
+  clock.AdvanceMs(10);  // expired, and nobody has looked yet
+  Do("WATCH w");
+  Do("MULTI");
+  EXPECT_EQ(Do("EXEC"), "[]");
+}
+
+TEST_F(TransactionTest, UnwatchAndExecForgetTheWatch) {
+  Do("WATCH w");
+  EXPECT_EQ(Do("UNWATCH"), "OK");
+  Do("SET w 1");
+  Do("MULTI");
+  EXPECT_EQ(Do("EXEC"), "[]");
+  Do("WATCH w");
+  Do("MULTI");
+  Do("EXEC");
+  Do("SET w 2");
+  Do("MULTI");
+  EXPECT_EQ(Do("EXEC"), "[]");
+}
+
+TEST_F(TransactionTest, NativeCommandsRunInsideAndWaitIsIgnored) {
+  Do("IDEM.RESERVE busy CLAIM somebody");
+  Do("MULTI");
+  Do("IDEM.TOKEN form: COUNT 3");
+  Do("IDEM.RESERVE job CLAIM me");
+  Do("IDEM.RESERVE busy CLAIM me WAIT 100000");
+  Do("IDEM.MRESERVE 2 m1 m2");
+  EXPECT_EQ(Do("IDEM.RESERVE job LEASE 0"), "QUEUED") << "option errors come at EXEC";
+  EXPECT_EQ(Do("IDEM.RESERVE"), "-ERR wrong number of arguments for 'idem.reserve' command")
+      << "arity errors come at queueing";
+  EXPECT_THAT(Do("EXEC"), HasSubstr("-EXECABORT"));
+  Do("MULTI");
+  Do("IDEM.RESERVE job CLAIM me");
+  Do("IDEM.RESERVE busy CLAIM me WAIT 100000");
+  Do("IDEM.MRESERVE 2 m1 m2");
+  Do("IDEM.TOKEN form: COUNT 3");
+  const std::string reply = Do("EXEC");
+  EXPECT_THAT(reply, HasSubstr("[\"RESERVED\" "));
+  EXPECT_THAT(reply, HasSubstr("[\"PENDING\" 0 1 30000 0 nil]"));
+  EXPECT_FALSE(me->waits());
+}
+
+TEST_F(TransactionTest, WaitersAreLookedAtWhenTheWholeUnitIsOver) {
+  Do("IDEM.RESERVE job CLAIM me");
+  auto waiter = Connect();
+  Do(*waiter, "IDEM.RESERVE job CLAIM other WAIT 100000");
+  ASSERT_TRUE(waiter->waits());
+  Do("MULTI");
+  Do(absl::StrCat("IDEM.RELEASE job ", kFirstFence));
+  Do("IDEM.RESERVE job CLAIM again");
+  EXPECT_THAT(Do("EXEC"), HasSubstr("\"RESERVED\""));
+  EXPECT_EQ(Posted(*waiter), "") << "at the end of the unit the key is taken again";
+  Do("DEL job");
+  EXPECT_THAT(Posted(*waiter), HasSubstr("\"RESERVED\""));
+}
+
+TEST_F(TransactionTest, FlushAndScanRunInside) {
+  Do("SET a 1");
+  Do("MULTI");
+  Do("SCAN 0");
+  Do("KEYS *");
+  Do("RANDOMKEY");
+  Do("FLUSHALL");
+  Do("SWAPDB 0 1");
+  Do("DBSIZE");
+  EXPECT_EQ(Do("EXEC"), "[[\"0\" [\"a\"]] [\"a\"] \"a\" OK OK 0]");
+}
+
+TEST_F(TransactionTest, SelectInsideMovesTheCommandsBehindIt) {
+  Do("MULTI");
+  Do("SELECT 3");
+  Do("SET a 3");
+  EXPECT_EQ(Do("EXEC"), "[OK OK]");
+  Do("SELECT 0");
+  EXPECT_EQ(Do("GET a"), "nil");
+  Do("SELECT 3");
+  EXPECT_EQ(Do("GET a"), "\"3\"");
+}
+
+// Every command, inside a transaction, with its shortest possible words: none may look at a key whose lock EXEC has not
+// taken (the store stops the process then).
+TEST_F(TransactionTest, NoCommandLooksBeyondTheLocksThatExecTook) {
+  for (const CommandEntry* entry : commands.all()) {
+    const CommandSpec& spec = *entry->spec;
+    if (spec.handler == nullptr || (spec.flags & kNotQueued) != 0 || (spec.flags & kNoMulti) != 0) continue;
+    if (entry->full_name == "shutdown" || entry->full_name.substr(0, 5) == "debug") continue;
+    for (int extra = 0; extra < 6; ++extra) {
+      std::vector<std::string> words;
+      if (entry->parent != nullptr) words.push_back(entry->parent->spec->name);
+      words.push_back(spec.name);
+      const int least = spec.arity > 0 ? spec.arity : -spec.arity;
+      if (spec.arity > 0 && extra > 0) break;
+      while (static_cast<int>(words.size()) < least + extra) words.push_back(absl::StrCat(words.size()));
+      SCOPED_TRACE(entry->full_name);
+      Do("SET 1 x");
+      Do("SET 2 x");
+      Do("MULTI");
+      const std::string queued = DoWords(words);
+      const std::string reply = Do("EXEC");
+      EXPECT_TRUE(queued == "QUEUED" ? reply[0] == '[' : reply.substr(0, 10) == "-EXECABORT") << queued << " " << reply;
+      Do("RESET");
+    }
+  }
+}
+
+TEST_F(TransactionTest, TransfersBetweenThreadsKeepTheSum) {
+  storage::NullLog null_log;
+  constexpr int kAccounts = 10;
+  for (int i = 0; i < kAccounts; ++i) Do(absl::StrCat("SET account:", i, " 100"));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([this, t] {
+      Dispatcher own(services);
+      auto client = Connect();
+      for (int i = 0; i < 300; ++i) {
+        protocol::Batch batch;
+        const std::string from = absl::StrCat("account:", (i * 7 + t) % kAccounts);
+        const std::string to = absl::StrCat("account:", (i * 3 + 1) % kAccounts);
+        batch.words = {"MULTI", "DECR", from, "INCR", to, "EXEC"};
+        batch.requests.resize(4);
+        batch.requests[0].first = 0, batch.requests[0].count = 1;
+        batch.requests[1].first = 1, batch.requests[1].count = 2;
+        batch.requests[2].first = 3, batch.requests[2].count = 2;
+        batch.requests[3].first = 5, batch.requests[3].count = 1;
+        std::string out;
+        own.Run(client->session, batch, 0, 1 << 20, out);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int sum = 0;
+  for (int i = 0; i < kAccounts; ++i) {
+    const std::string value = Do(absl::StrCat("GET account:", i));
+    sum += std::stoi(value.substr(1));
+  }
+  EXPECT_EQ(sum, kAccounts * 100);
+}
+
+}  // namespace
+}  // namespace idemd::server
