@@ -45,6 +45,8 @@ static_assert(sizeof(BasicLine<RealSync, ServerShape>) == 64, "a bucket is one c
 
 template <class Sync, class Shape>
 class alignas(64) BasicSegment {
+  static_assert(Shape::kBucketBits <= kBucketBitsMax && Shape::kSlots < Header::kGuestBits);
+
  public:
   using Line = BasicLine<Sync, Shape>;
 

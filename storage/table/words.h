@@ -22,8 +22,7 @@ namespace idemd::storage {
 inline constexpr uint32_t kBucketBitsMax = 6;
 inline constexpr uint32_t kDepthMax = 26;  // bucket and directory bits make up a 32-bit scan cursor
 
-// Bits 57..26 as one number: the order in which a scan goes through the keys.
-inline uint32_t ScanPosition(uint64_t hash) { return static_cast<uint32_t>(hash >> 26); }
+// Bits 57..26 as one number are the order in which a scan goes through the keys.
 inline uint64_t HashAtScanPosition(uint32_t position) { return uint64_t{position} << 26; }
 
 // The bucket among 2^bits. A first segment of fewer than 2^bits_max buckets goes by the high ones
