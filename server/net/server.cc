@@ -95,11 +95,11 @@ absl::Status Server::Start() {
   for (const auto& loop : loops_) loop->Start();
   loops_running_ = loops_.size();
   started_ = true;
+  running_.store(true, std::memory_order_release);
   return absl::OkStatus();
 }
 
 void Server::Run() {
-  running_.store(true, std::memory_order_release);
   control_.run();
   running_.store(false, std::memory_order_release);
   for (const auto& loop : loops_) loop->Join();
@@ -177,7 +177,7 @@ void Server::CloseAcceptors(bool unix_sockets_too) {
   acceptors_.erase(std::remove_if(acceptors_.begin(), acceptors_.end(), closes), acceptors_.end());
 }
 
-// Before the server runs there is nothing to bring up to date: Start() reads the settings.
+// Before Start() there is nothing to bring up to date: it reads the settings.
 absl::Status Server::OnControlThread(absl::Status (Server::*work)()) {
   if (!running_.load(std::memory_order_acquire)) return absl::OkStatus();
   auto result = std::make_shared<std::promise<absl::Status>>();

@@ -67,7 +67,8 @@ class Server {
   size_t loops_running_ = 0;
   bool started_ = false;
   bool stopping_ = false;
-  std::atomic<bool> running_{false};  // Run() is there to do what hooks ask for
+  std::atomic<bool> running_{
+      false};  // between Start() and the end of Run(), which does what hooks ask for
 };
 
 }  // namespace idemd::server

@@ -1,0 +1,300 @@
+// One connection's life against a real server: pipelines, pieces, large words, slow and vanishing
+// clients, waiting.
+#include "server/net/connection.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/server/net/net_fixture.h"
+
+namespace idemd::server {
+namespace {
+
+using ::testing::StartsWith;
+
+class ConnectionTest : public NetTest {};
+
+TEST_F(ConnectionTest, AnswersOverTcpAndUnixSockets) {
+  Start();
+  Client tcp = Connect();
+  Client local = Client::Unix(unix_path_);
+  for (Client* client : {&tcp, &local}) {
+    client->Send("PING\r\n");
+    EXPECT_EQ(client->Line(), "+PONG\r\n");
+    client->Send(Request({"ECHO", "a b"}));
+    EXPECT_EQ(client->Read(9), "$3\r\na b\r\n");
+  }
+}
+
+TEST_F(ConnectionTest, AnswersALongPipelineInOrder) {
+  Start();
+  constexpr int kRequests = 10'000;
+  std::string requests;
+  std::string expected;
+  for (int i = 0; i < kRequests; ++i) {
+    const std::string word = absl::StrCat("word-", i);
+    absl::StrAppend(&requests, Request({"ECHO", word}));
+    absl::StrAppend(&expected, "$", word.size(), "\r\n", word, "\r\n");
+  }
+  Client client = Connect();
+  std::thread sender([&] { client.Send(requests); });
+  EXPECT_EQ(client.Read(expected.size()), expected);
+  sender.join();
+}
+
+TEST_F(ConnectionTest, TakesRequestsByteByByte) {
+  Start();
+  Client client = Connect();
+  const std::string requests =
+      Request({"ECHO", "one"}) + "\r\n" + "ECHO 'two three'\r\n" + Request({"PING"});
+  for (const char byte : requests) client.Send(absl::string_view(&byte, 1));
+  EXPECT_EQ(client.Read(9), "$3\r\none\r\n");
+  EXPECT_EQ(client.Read(15), "$9\r\ntwo three\r\n");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+}
+
+TEST_F(ConnectionTest, CarriesALargeWordBothWays) {
+  Start();
+  std::string word(64 << 20, 'a');
+  for (size_t i = 0; i < word.size(); i += 4099) word[i] = static_cast<char>('b' + i % 23);
+  Client client = Connect();
+  std::thread sender([&] { client.Send(Request({"ECHO", word})); });
+  const std::string head = absl::StrCat("$", word.size(), "\r\n");
+  EXPECT_EQ(client.Read(head.size()), head);
+  EXPECT_TRUE(client.Read(word.size()) == word);
+  EXPECT_EQ(client.Read(2), "\r\n");
+  sender.join();
+  // And goes back to little memory.
+  client.Send("PING\r\n");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+  EXPECT_TRUE(
+      Eventually([&] { return clients_.All()[0]->info().query_free <= ReadBuffer::kBytesBusy; }));
+}
+
+TEST_F(ConnectionTest, AClientThatDoesNotReadIsNotExecutedForAndLosesNothing) {
+  Start();
+  Client slow = Connect();
+  constexpr int kRequests = 4000;
+  constexpr int kBytes = 20'000;
+  const std::string request = Request({"FILL", absl::StrCat(kBytes)});
+  std::string requests;
+  for (int i = 0; i < kRequests; ++i) requests += request;
+  std::thread sender([&] { slow.Send(requests); });
+  // It stops well before all is executed; others are served meanwhile.
+  Client other = Connect();
+  int last = -1;
+  EXPECT_TRUE(Eventually([&] {
+    other.Send("PING\r\n");
+    EXPECT_EQ(other.Line(), "+PONG\r\n");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const int now = executed();
+    return now > 0 && std::exchange(last, now) == now;
+  }));
+  EXPECT_LT(executed(), kRequests / 2);
+  const std::string reply = absl::StrCat("$", kBytes, "\r\n", std::string(kBytes, 'x'), "\r\n");
+  for (int i = 0; i < kRequests; ++i) ASSERT_TRUE(slow.Read(reply.size()) == reply) << i;
+  sender.join();
+  EXPECT_EQ(executed(), kRequests);
+}
+
+TEST_F(ConnectionTest, AHalfClosedClientGetsItsAnswersThenTheEnd) {
+  Start();
+  Client client = Connect();
+  std::string requests;
+  for (int i = 0; i < 300; ++i) requests += Request({"FILL", "10000"});
+  client.Send(requests + "*1\r\n$4\r\nPI");  // the last one never comes in whole
+  client.ShutWrite();
+  bool closed = false;
+  EXPECT_EQ(client.ReadToEnd(&closed).size(),
+            300 * std::string("$10000\r\n\r\n").size() + 300 * 10'000);
+  EXPECT_TRUE(closed);
+  EXPECT_TRUE(Eventually([&] { return clients_.count() == 0; }));
+}
+
+TEST_F(ConnectionTest, AClientThatVanishesDuringAWriteIsForgotten) {
+  Start();
+  Client client = Connect();
+  for (int i = 0; i < 2000; ++i) client.Send(Request({"FILL", "20000"}));
+  EXPECT_TRUE(Eventually(
+      [&] { return clients_.count() == 1 && clients_.All()[0]->info().output_bytes > 0; }));
+  client.Reset();
+  EXPECT_TRUE(Eventually([&] { return clients_.count() == 0; }));
+}
+
+TEST_F(ConnectionTest, KillEndsAConnectionWithOutputWaiting) {
+  Start();
+  Client client = Connect();
+  for (int i = 0; i < 2000; ++i) client.Send(Request({"FILL", "20000"}));
+  EXPECT_TRUE(Eventually(
+      [&] { return clients_.count() == 1 && clients_.All()[0]->info().output_bytes > 0; }));
+  clients_.All()[0]->Kill();
+  EXPECT_TRUE(Eventually([&] { return clients_.count() == 0; }));
+  bool closed = false;
+  client.ReadToEnd(&closed);
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ConnectionTest, CloseAfterReplySendsTheReplyAndExecutesNoMore) {
+  Start();
+  Client client = Connect();
+  client.Send(Request({"PING"}) + Request({"CLOSE"}) + Request({"ECHO", "no"}));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("+PONG\r\n+OK\r\n"));
+  EXPECT_EQ(executed(), 0);
+}
+
+TEST_F(ConnectionTest, WhileBlockedNothingIsExecutedAndAllIsAnsweredLater) {
+  Start();
+  Client client = Connect();
+  // In the middle of a batch: what came behind it in the same read waits too.
+  client.Send(Request({"ECHO", "1"}) + Request({"BLOCK"}) + Request({"ECHO", "2"}) + "\r\n" +
+              "ECHO 3\r\n");
+  EXPECT_EQ(client.Read(7), "$1\r\n1\r\n");
+  ASSERT_TRUE(Eventually([&] { return blocked() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return clients_.blocked() == 1; }));
+  std::string more;
+  for (int i = 0; i < 5000; ++i) more += Request({"ECHO", "more"});  // past the buffer's first size
+  client.Send(more);
+  Client other = Connect();
+  other.Send("PING\r\n");
+  EXPECT_EQ(other.Line(), "+PONG\r\n");
+  EXPECT_EQ(executed(), 1);
+  Unblock(0, "+woken\r\n");
+  EXPECT_EQ(client.Line(), "+woken\r\n");
+  EXPECT_EQ(client.Read(14), "$1\r\n2\r\n$1\r\n3\r\n");
+  for (int i = 0; i < 5000; ++i) ASSERT_EQ(client.Read(10), "$4\r\nmore\r\n");
+  EXPECT_EQ(clients_.blocked(), 0u);
+}
+
+TEST_F(ConnectionTest, BlocksAgainAndAgainInOnePipeline) {
+  Start();
+  Client client = Connect();
+  std::string requests;
+  for (int i = 0; i < 50; ++i) requests += Request({"BLOCK"}) + Request({"ECHO", absl::StrCat(i)});
+  client.Send(requests);
+  for (size_t i = 0; i < 50; ++i) {
+    ASSERT_TRUE(Eventually([&] { return blocked() == i + 1; }));
+    Unblock(i, "+woken\r\n");
+    ASSERT_EQ(client.Line(), "+woken\r\n");
+    ASSERT_EQ(client.Line(), absl::StrCat("$", absl::StrCat(i).size(), "\r\n"));
+    ASSERT_EQ(client.Line(), absl::StrCat(i, "\r\n"));
+  }
+}
+
+TEST_F(ConnectionTest, ABlockedClientThatGoesAwayGivesUpItsWait) {
+  Start();
+  for (const bool reset : {false, true}) {
+    const size_t before = blocked();
+    Client client = Connect();
+    client.Send(Request({"BLOCK"}));
+    ASSERT_TRUE(Eventually([&] { return blocked() == before + 1; }));
+    EXPECT_FALSE(waiter(before)->canceled_or_done());
+    if (reset) client.Reset();
+    client.Close();
+    EXPECT_TRUE(Eventually([&] { return waiter(before)->canceled_or_done(); }));
+    EXPECT_TRUE(Eventually([&] { return clients_.count() == 0; }));
+    Unblock(before, "+too late\r\n");  // hits nobody
+  }
+}
+
+TEST_F(ConnectionTest, AProtocolErrorIsAnsweredThenTheConnectionCloses) {
+  Start();
+  Client client = Connect();
+  client.Send(Request({"PING"}) + "*1\r\n$x\r\n" + std::string(100'000, 'y'));
+  bool closed = false;
+  EXPECT_EQ(client.ReadToEnd(&closed), "+PONG\r\n-ERR Protocol error: invalid bulk length\r\n");
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ConnectionTest, HttpIsCutOff) {
+  Start();
+  Client post = Connect();
+  post.Send("POST / HTTP/1.1\r\nECHO x\r\n");
+  EXPECT_TRUE(post.AtEnd());
+  Client get = Connect();
+  get.Send("GET / HTTP/1.1\r\nUser-Agent: x\r\nhOST: localhost\r\nECHO x\r\n");
+  EXPECT_TRUE(get.AtEnd());
+  EXPECT_EQ(executed(), 0);
+}
+
+TEST_F(ConnectionTest, TooManyBytesOfRequestsCloseTheConnection) {
+  Start("client-query-buffer-limit 1mb\n");
+  Client client = Connect();
+  client.Send(Request({"BLOCK"}));
+  ASSERT_TRUE(Eventually([&] { return blocked() == 1; }));
+  std::thread sender([&] { client.Send(std::string(3 << 20, 'x')); });
+  EXPECT_TRUE(Eventually([&] { return clients_.count() == 0; }));
+  sender.join();
+  EXPECT_EQ(stats_.Totals().query_limit_disconnections, 1u);
+  EXPECT_TRUE(waiter(0)->canceled_or_done());
+}
+
+TEST_F(ConnectionTest, TheHardOutputLimitClosesTheConnection) {
+  Start("client-output-buffer-limit normal 100kb 0 0\n");
+  Client client = Connect();
+  client.Send(Request({"FILL", "50000000"}));  // more than the socket takes at once
+  EXPECT_TRUE(Eventually([&] { return stats_.Totals().output_limit_disconnections == 1; }));
+  EXPECT_TRUE(Eventually([&] { return clients_.count() == 0; }));
+}
+
+TEST_F(ConnectionTest, TheSoftOutputLimitClosesAfterItsTime) {
+  Start("client-output-buffer-limit normal 0 100kb 1\n");
+  Client client = Connect();
+  client.Send(Request({"FILL", "50000000"}));
+  EXPECT_TRUE(Eventually([&] { return stats_.Totals().output_limit_disconnections == 1; }));
+}
+
+TEST_F(ConnectionTest, SentBytesComeInOrderAndCountAsPubsub) {
+  Start("client-output-buffer-limit normal 1 1 1 pubsub 10mb 0 0\n");
+  Client monitor = Connect();
+  monitor.Send(Request({"MONITOR"}));
+  EXPECT_EQ(monitor.Line(), "+OK\r\n");
+  for (int i = 0; i < 1000; ++i)
+    clients_.SendToMonitors(std::make_shared<const std::string>(absl::StrCat("+line ", i, "\r\n")));
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(monitor.Line(), absl::StrCat("+line ", i, "\r\n"));
+  const auto large = std::make_shared<const std::string>(1 << 20, 'z');
+  for (int i = 0; i < 40; ++i) clients_.SendToMonitors(large);
+  EXPECT_TRUE(Eventually([&] { return clients_.monitors() == 0; }));
+}
+
+TEST_F(ConnectionTest, AnIdleConnectionGivesItsBufferBackAndStillAnswers) {
+  Start();
+  Client client = Connect();
+  client.Send("PING\r\n");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+  ASSERT_TRUE(Eventually([&] { return clients_.count() == 1; }));
+  const ClientInfo& info = clients_.All()[0]->info();
+  EXPECT_TRUE(Eventually([&] { return info.query_free == 0; }));
+  client.Send(Request({"ECHO", std::string(100'000, 'q')}));
+  EXPECT_EQ(client.Read(9), "$100000\r\n");
+  EXPECT_EQ(client.Read(100'002), std::string(100'000, 'q') + "\r\n");
+}
+
+TEST_F(ConnectionTest, TimeoutClosesIdleConnectionsButNotBlockedOnes) {
+  Start("timeout 1\n");
+  Client idle = Connect();
+  Client blocking = Connect();
+  blocking.Send(Request({"BLOCK"}));
+  EXPECT_TRUE(idle.AtEnd());
+  EXPECT_TRUE(Eventually([&] { return clients_.count() == 1; }));
+  Unblock(0, "+woken\r\n");
+  EXPECT_EQ(blocking.Line(), "+woken\r\n");
+}
+
+TEST_F(ConnectionTest, ClientInfoTellsWhoAndHowMuch) {
+  Start();
+  Client client = Connect();
+  client.Send(Request({"PING"}) + "*1\r\n$4\r\nP");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+  const std::shared_ptr<Peer> peer = clients_.All()[0];
+  EXPECT_THAT(peer->info().address, StartsWith("127.0.0.1:"));
+  EXPECT_EQ(peer->info().local_address, absl::StrCat("127.0.0.1:", port_));
+  EXPECT_TRUE(Eventually([&] { return peer->info().query_bytes == 9; }));
+  EXPECT_EQ(peer->info().commands, 1u);
+  Client local = Client::Unix(unix_path_);
+  local.Send("PING\r\n");
+  EXPECT_EQ(local.Line(), "+PONG\r\n");
+  EXPECT_EQ(clients_.All()[1]->info().address, unix_path_ + ":0");
+  EXPECT_TRUE(clients_.All()[1]->info().unix_socket);
+}
+
+}  // namespace
+}  // namespace idemd::server
