@@ -56,8 +56,6 @@ inline constexpr absl::string_view kBitFieldReadOnly =
 inline constexpr absl::string_view kDamagedRecord =
     "ERR the string at this key begins with idem/ but is no record of this version: read it with GET, then "
     "delete it or upgrade this server; until then it is neither absent nor a token";
-inline constexpr absl::string_view kStateWrongType =
-    "WRONGTYPE the key holds a reservation: use the IDEM commands on it, or another key";
 inline constexpr absl::string_view kNotFound =
     "NOTFOUND no reservation at this key: it ended, was released or deleted; stop, and reserve again before "
     "doing the work";

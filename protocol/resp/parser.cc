@@ -130,8 +130,11 @@ Parser::Step Parser::ReadBulkHeader(absl::string_view rest, const ParserLimits& 
   const Line line = ReadNumberLine(rest, limits, &bytes);
   if (line == Line::kMore) return Step::kMore;
   if (line == Line::kTooLong) return Fail("too big bulk count string");
-  if (kind != '$')
-    return Fail(absl::StrCat("expected '$', got '", absl::string_view(&kind, 1), "'"));
+  if (kind != '$') {
+    // The text is one line whoever sends it.
+    const char shown = kind == '\r' || kind == '\n' ? ' ' : kind;
+    return Fail(absl::StrCat("expected '$', got '", absl::string_view(&shown, 1), "'"));
+  }
   if (line == Line::kNotANumber || bytes < 0 || bytes > limits.bulk_bytes_max)
     return Fail("invalid bulk length");
   if (bytes > kUnauthenticatedBulkBytes && limits.unauthenticated)

@@ -190,24 +190,24 @@ class FieldBytes {
     if (size > bytes_.size()) Open(size);
   }
   absl::Span<char> Edit() {
-    if (!edited_) Open(bytes_.size());
-    return *edited_;
+    if (edited_.empty()) Open(bytes_.size());
+    return edited_;
   }
   void Settle() {
-    if (edited_) SettleEdit(c_, key_, *edited_, deadline_ms_);
+    if (!edited_.empty()) SettleEdit(c_, key_, edited_, deadline_ms_);
   }
 
  private:
   void Open(size_t size) {
     edited_ = c_.unit.Edit(c_.db(), key_, size);
-    bytes_ = absl::string_view(edited_->data(), edited_->size());
+    bytes_ = absl::string_view(edited_.data(), edited_.size());
   }
 
   Context& c_;
   const HashedKey& key_;
   absl::string_view bytes_;
   int64_t deadline_ms_;
-  std::optional<absl::Span<char>> edited_;
+  absl::Span<char> edited_;  // empty: nothing was edited yet; a field is never empty
 };
 
 void Change(Context& c, const FieldOperation& operation, FieldBytes& bytes) {

@@ -193,7 +193,7 @@ TEST(RequestParser, SaysWhatIsWrongInRedisWords) {
       {"*9223372036854775808\r\n", "ERR Protocol error: invalid multibulk length"},
       {"*1\r\nfoo\r\n", "ERR Protocol error: expected '$', got 'f'"},
       {"*2\r\n$1\r\na\r\n*1\r\n", "ERR Protocol error: expected '$', got '*'"},
-      {"*1\r\n\r\n", "ERR Protocol error: expected '$', got '\r'"},
+      {"*1\r\n\r\n", "ERR Protocol error: expected '$', got ' '"},
       {"*1\r\n$x\r\n", "ERR Protocol error: invalid bulk length"},
       {"*1\r\n$-1\r\n", "ERR Protocol error: invalid bulk length"},
       {"*1\r\n$\r\n", "ERR Protocol error: invalid bulk length"},
