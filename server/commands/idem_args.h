@@ -11,10 +11,15 @@ inline constexpr ArgSpec kTimedArgs[] = {
     {.name = "unix-time-seconds", .type = ArgType::kUnixTime, .token = "EXAT"},
     {.name = "unix-time-milliseconds", .type = ArgType::kUnixTime, .token = "PXAT"}};
 
-inline constexpr ArgSpec kLifetimeArgs[] = {kTimedArgs[0], kTimedArgs[1], kTimedArgs[2], kTimedArgs[3],
-                                            {.name = "forever", .type = ArgType::kToken, .token = "FOREVER"}};
+inline constexpr ArgSpec kLifetimeArgs[] = {
+    kTimedArgs[0],
+    kTimedArgs[1],
+    kTimedArgs[2],
+    kTimedArgs[3],
+    {.name = "forever", .type = ArgType::kToken, .token = "FOREVER"}};
 
-inline constexpr ArgSpec kOnLapseArgs[] = {{.name = "take", .type = ArgType::kToken, .token = "TAKE"},
-                                           {.name = "stop", .type = ArgType::kToken, .token = "STOP"}};
+inline constexpr ArgSpec kOnLapseArgs[] = {
+    {.name = "take", .type = ArgType::kToken, .token = "TAKE"},
+    {.name = "stop", .type = ArgType::kToken, .token = "STOP"}};
 
 }  // namespace idemd::server

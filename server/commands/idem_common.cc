@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
 #include "storage/token/token.h"
@@ -17,7 +18,7 @@ std::string LifeErrorText(LifeError error, absl::string_view fence) {
     case LifeError::kNone:
       break;
     case LifeError::kWrongType:
-      return std::string(errors::kStateWrongType);
+      return std::string(errors::kWrongType);
     case LifeError::kDamagedRecord:
       return std::string(errors::kDamagedRecord);
     case LifeError::kOutOfMemory:
@@ -26,7 +27,8 @@ std::string LifeErrorText(LifeError error, absl::string_view fence) {
       return std::string(errors::kNotFound);
     case LifeError::kStale:
       return absl::StrCat("STALE fence ", fence,
-                          " is not the current claim; the claim lapsed and was taken over, or was given up: stop and "
+                          " is not the current claim; the claim lapsed and was taken over, or was "
+                          "given up: stop and "
                           "do not apply the effect");
     case LifeError::kConflict:
       return std::string(errors::kConflict);
@@ -41,11 +43,17 @@ std::string LifeErrorText(LifeError error, absl::string_view fence) {
 void ReplyLifeError(Context& c, absl::string_view key, LifeError error) {
   if (error == LifeError::kStale) c.services.native.Count(key, NativeCounter::kStaleRefused);
   // Only fenced commands get STALE, and they have the fence behind the key.
-  c.reply.Error(LifeErrorText(error, error == LifeError::kStale ? c.words[2] : absl::string_view()));
+  c.reply.Error(
+      LifeErrorText(error, error == LifeError::kStale ? c.words[2] : absl::string_view()));
 }
 
-storage::TokenOrigin OriginOf(const storage::TokenMint& tokens, storage::DbIndex db, absl::string_view key,
-                              int64_t now_ms) {
+void ReplyWrongArity(Context& c) {
+  c.reply.Error(absl::StrCat("ERR wrong number of arguments for '",
+                             absl::AsciiStrToLower(c.spec->name), "' command"));
+}
+
+storage::TokenOrigin OriginOf(const storage::TokenMint& tokens, storage::DbIndex db,
+                              absl::string_view key, int64_t now_ms) {
   const storage::TokenReading reading = tokens.Read(db, key);
   if (!reading.issued) return storage::TokenOrigin::kUnissued;
   return reading.expiry_ms <= now_ms ? storage::TokenOrigin::kExpired : storage::TokenOrigin::kLive;

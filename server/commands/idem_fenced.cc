@@ -68,7 +68,8 @@ void Complete(Context& c) {
     NativeStats& native = c.services.native;
     native.Count(key.bytes, NativeCounter::kCompleted);
     if (outcome.late) native.Count(key.bytes, NativeCounter::kCompletedLate);
-    if (outcome.status == storage::CompleteStatus::kNoResult) native.Count(key.bytes, NativeCounter::kNoResult);
+    if (outcome.status == storage::CompleteStatus::kNoResult)
+      native.Count(key.bytes, NativeCounter::kNoResult);
   }
   ReplyStatus(c, outcome.status);
 }
@@ -79,7 +80,8 @@ void Fail(Context& c) {
   if (!ReadFence(c, &fence) || !ReadIdemOptions(c, 3, kOptAfter, &options)) return;
   const HashedKey key = c.Key(1);
   const storage::Subject subject = LockAndLook(c, key);
-  const storage::FailOutcome outcome = storage::Fail(subject, fence, options.after_ms, c.unit.now_ms());
+  const storage::FailOutcome outcome =
+      storage::Fail(subject, fence, options.after_ms, c.unit.now_ms());
   if (!Carry(c, key, outcome)) return;
   if (!outcome.repeat) c.services.native.Count(key.bytes, NativeCounter::kFailed);
   c.reply.Ok();
@@ -92,7 +94,8 @@ void Release(Context& c) {
   const storage::Subject subject = LockAndLook(c, key);
   const storage::ReleaseOutcome outcome = storage::Release(subject, fence, c.unit.now_ms());
   if (!Carry(c, key, outcome)) return;
-  if (outcome.released != 0 && !outcome.repeat) c.services.native.Count(key.bytes, NativeCounter::kReleased);
+  if (outcome.released != 0 && !outcome.repeat)
+    c.services.native.Count(key.bytes, NativeCounter::kReleased);
   c.reply.Integer(outcome.released);
 }
 
@@ -114,8 +117,9 @@ void Checkpoint(Context& c) {
   if (!ReadFence(c, &fence) || !ReadIdemOptions(c, 4, kOptLease, &options)) return;
   const HashedKey key = c.Key(1);
   const storage::Subject subject = LockAndLook(c, key);
-  const storage::FencedOutcome outcome = storage::Checkpoint(subject, fence, c.words[3], options.lease_ms,
-                                                             c.unit.now_ms(), c.services.store.CurrentLimits());
+  const storage::FencedOutcome outcome =
+      storage::Checkpoint(subject, fence, c.words[3], options.lease_ms, c.unit.now_ms(),
+                          c.services.store.CurrentLimits());
   if (!Carry(c, key, outcome)) return;
   c.reply.Ok();
 }
@@ -141,21 +145,56 @@ constexpr ArgSpec kCheckpointArgs[] = {
 
 // None of these is refused at the memory limit: what was begun can be ended.
 constexpr CommandSpec kIdemFencedCommands[] = {
-    {.name = "IDEM.COMPLETE", .handler = &Complete, .arity = -4, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW UPDATE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Stores the answer of a reservation and ends it.", .args = kCompleteArgs},
-    {.name = "IDEM.FAIL", .handler = &Fail, .arity = -3, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW UPDATE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Gives an attempt up, to be tried again.", .args = kFailArgs},
-    {.name = "IDEM.RELEASE", .handler = &Release, .arity = 3, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW ACCESS DELETE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Undoes a reservation whose attempt had no effect.", .args = kReleaseArgs},
-    {.name = "IDEM.EXTEND", .handler = &Extend, .arity = 4, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW UPDATE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Renews the lease of a reservation.", .args = kExtendArgs},
-    {.name = "IDEM.CHECKPOINT", .handler = &Checkpoint, .arity = -4, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW UPDATE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Saves how far an attempt got, and renews its lease.", .args = kCheckpointArgs}};
+    {.name = "IDEM.COMPLETE",
+     .handler = &Complete,
+     .arity = -4,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Stores the answer of a reservation and ends it.",
+     .args = kCompleteArgs},
+    {.name = "IDEM.FAIL",
+     .handler = &Fail,
+     .arity = -3,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Gives an attempt up, to be tried again.",
+     .args = kFailArgs},
+    {.name = "IDEM.RELEASE",
+     .handler = &Release,
+     .arity = 3,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW ACCESS DELETE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Undoes a reservation whose attempt had no effect.",
+     .args = kReleaseArgs},
+    {.name = "IDEM.EXTEND",
+     .handler = &Extend,
+     .arity = 4,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Renews the lease of a reservation.",
+     .args = kExtendArgs},
+    {.name = "IDEM.CHECKPOINT",
+     .handler = &Checkpoint,
+     .arity = -4,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Saves how far an attempt got, and renews its lease.",
+     .args = kCheckpointArgs}};
 
 }  // namespace
 

@@ -42,10 +42,11 @@ bool FindKeys(absl::Span<const absl::string_view> words, std::vector<int>& posit
   return true;
 }
 
-// Decides for every key, as the keys are now, and returns the first error. Granted claims get no fence yet: the batch
-// may still be refused.
-LifeError DecideAll(Context& c, absl::Span<const HashedKey> keys, const storage::ReserveRequest& request,
-                    const storage::Limits& limits, std::vector<ReserveOutcome>& outcomes) {
+// Decides for every key, as the keys are now, and returns the first error. Granted claims get no
+// fence yet: the batch may still be refused.
+LifeError DecideAll(Context& c, absl::Span<const HashedKey> keys,
+                    const storage::ReserveRequest& request, const storage::Limits& limits,
+                    std::vector<ReserveOutcome>& outcomes) {
   for (const HashedKey& key : keys) {
     outcomes.push_back(storage::Reserve(
         storage::SubjectOf(c.unit.Find(c.db(), key)), request, c.unit.now_ms(), limits,
@@ -56,10 +57,12 @@ LifeError DecideAll(Context& c, absl::Span<const HashedKey> keys, const storage:
 }
 
 bool IsMine(const ReserveOutcome& outcome) {
-  return outcome.reply.status == ReserveStatus::kReserved || outcome.reply.status == ReserveStatus::kHeld;
+  return outcome.reply.status == ReserveStatus::kReserved ||
+         outcome.reply.status == ReserveStatus::kHeld;
 }
 
-void AnswerReserved(Context& c, absl::Span<const HashedKey> keys, std::vector<ReserveOutcome>& outcomes) {
+void AnswerReserved(Context& c, absl::Span<const HashedKey> keys,
+                    std::vector<ReserveOutcome>& outcomes) {
   c.reply.Bulk("RESERVED");
   for (size_t i = 0; i < keys.size(); ++i) {
     ReserveOutcome& outcome = outcomes[i];
@@ -73,7 +76,8 @@ void AnswerReserved(Context& c, absl::Span<const HashedKey> keys, std::vector<Re
   }
 }
 
-void AnswerRefused(Context& c, absl::Span<const HashedKey> keys, const std::vector<ReserveOutcome>& outcomes) {
+void AnswerRefused(Context& c, absl::Span<const HashedKey> keys,
+                   const std::vector<ReserveOutcome>& outcomes) {
   c.reply.Bulk("REFUSED");
   for (size_t i = 0; i < keys.size(); ++i) {
     const storage::ReserveReply& reply = outcomes[i].reply;
@@ -83,7 +87,8 @@ void AnswerRefused(Context& c, absl::Span<const HashedKey> keys, const std::vect
       WriteReserveReply(c.reply, "FREE", free, {});
       continue;
     }
-    if (reply.status == ReserveStatus::kDone) storage::Unit::CountReplay(c.unit.Find(c.db(), keys[i], false));
+    if (reply.status == ReserveStatus::kDone)
+      storage::Unit::CountReplay(c.unit.Find(c.db(), keys[i], false));
     WriteReserveReply(c.reply, reply);
     CountReserve(c.services.native, keys[i].bytes, reply.status, false);
   }
@@ -93,7 +98,8 @@ void Mreserve(Context& c) {
   size_t count = 0;
   if (!ReadCount(c.words, &count)) return c.reply.Error(errors::kNumKeys);
   IdemOptions options;
-  constexpr uint32_t kAllowed = kOptClaim | kOptFingerprint | kOptLease | kOptLifetime | kOptOnLapse;
+  constexpr uint32_t kAllowed =
+      kOptClaim | kOptFingerprint | kOptLease | kOptLifetime | kOptOnLapse;
   if (!ReadIdemOptions(c, kFirstKey + count, kAllowed, &options)) return;
   std::vector<HashedKey> keys;
   keys.reserve(count);
@@ -106,7 +112,8 @@ void Mreserve(Context& c) {
   c.unit.LockKeys(keys);
   std::vector<ReserveOutcome> outcomes;
   outcomes.reserve(count);
-  const LifeError error = DecideAll(c, keys, RequestOf(options), c.services.store.CurrentLimits(), outcomes);
+  const LifeError error =
+      DecideAll(c, keys, RequestOf(options), c.services.store.CurrentLimits(), outcomes);
   if (error == LifeError::kRange) return ReplyInvalidTime(c);
   if (error != LifeError::kNone) return ReplyLifeError(c, {}, error);
   c.reply.Array(count + 1);
@@ -124,12 +131,23 @@ constexpr ArgSpec kMreserveArgs[] = {
     {.name = "fp", .type = ArgType::kString, .token = "FINGERPRINT", .optional = true},
     {.name = "lease-ms", .type = ArgType::kInteger, .token = "LEASE", .optional = true},
     {.name = "lifetime", .type = ArgType::kOneOf, .optional = true, .args = kLifetimeArgs},
-    {.name = "onlapse", .type = ArgType::kOneOf, .token = "ONLAPSE", .optional = true, .args = kOnLapseArgs}};
+    {.name = "onlapse",
+     .type = ArgType::kOneOf,
+     .token = "ONLAPSE",
+     .optional = true,
+     .args = kOnLapseArgs}};
 
 constexpr CommandSpec kIdemMreserveCommands[] = {
-    {.name = "IDEM.MRESERVE", .handler = &Mreserve, .arity = -3, .flags = kWrite, .find_keys = &FindKeys,
-     .key_flags = "RW ACCESS UPDATE", .group = Group::kIdem, .since = "0.1.0",
-     .complexity = "O(N) where N is the number of keys", .summary = "Claims several keys, all or none.",
+    {.name = "IDEM.MRESERVE",
+     .handler = &Mreserve,
+     .arity = -3,
+     .flags = kWrite,
+     .find_keys = &FindKeys,
+     .key_flags = "RW ACCESS UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .complexity = "O(N) where N is the number of keys",
+     .summary = "Claims several keys, all or none.",
      .args = kMreserveArgs}};
 
 }  // namespace

@@ -40,14 +40,20 @@ struct OptionWord {
 
 constexpr OptionWord kWords[] = {
     {.word = "CLAIM", .option = kOptClaim, .takes = Takes::kName, .bytes = &IdemOptions::claim},
-    {.word = "FINGERPRINT", .option = kOptFingerprint, .takes = Takes::kName, .bytes = &IdemOptions::fingerprint},
+    {.word = "FINGERPRINT",
+     .option = kOptFingerprint,
+     .takes = Takes::kName,
+     .bytes = &IdemOptions::fingerprint},
     {.word = "LEASE", .option = kOptLease, .takes = Takes::kSpan, .number = &IdemOptions::lease_ms},
     {.word = "EX", .option = kOptEx, .takes = Takes::kLifetime},
     {.word = "PX", .option = kOptPx, .takes = Takes::kLifetime},
     {.word = "EXAT", .option = kOptExAt, .takes = Takes::kLifetime},
     {.word = "PXAT", .option = kOptPxAt, .takes = Takes::kLifetime},
     {.word = "FOREVER", .option = kOptForever, .takes = Takes::kNothing},
-    {.word = "WAIT", .option = kOptWait, .takes = Takes::kSpanOrNo, .number = &IdemOptions::wait_ms},
+    {.word = "WAIT",
+     .option = kOptWait,
+     .takes = Takes::kSpanOrNo,
+     .number = &IdemOptions::wait_ms},
     {.word = "ONLAPSE", .option = kOptOnLapse, .takes = Takes::kWord},
     {.word = "ISSUED", .option = kOptIssued, .takes = Takes::kNothing},
     {.word = "IFEQ", .option = kOptIfeq, .takes = Takes::kBytes, .bytes = &IdemOptions::ifeq},
@@ -65,14 +71,17 @@ constexpr OptionWord kWords[] = {
 
 class Reader {
  public:
-  Reader(Context& c, size_t first, uint32_t allowed, IdemOptions* out) : c_(c), at_(first), allowed_(allowed), out_(*out) {}
+  Reader(Context& c, size_t first, uint32_t allowed, IdemOptions* out)
+      : c_(c), at_(first), allowed_(allowed), out_(*out) {}
 
   bool Read() {
     while (at_ < c_.words.size()) {
       const absl::string_view word = c_.words[at_++];
       const OptionWord* option = Find(word);
-      if (option == nullptr) return Error(absl::StrCat("ERR unknown option '", word.substr(0, kShownWordBytes), "'"));
-      if (out_.has(option->option)) return Error(absl::StrCat("ERR option ", option->word, " is given twice"));
+      if (option == nullptr)
+        return Error(absl::StrCat("ERR unknown option '", word.substr(0, kShownWordBytes), "'"));
+      if (out_.has(option->option))
+        return Error(absl::StrCat("ERR option ", option->word, " is given twice"));
       out_.seen |= option->option;
       if ((option->option & kOptLifetime) != 0 && __builtin_popcount(out_.seen & kOptLifetime) > 1)
         return Error(errors::kTwoLifetimes);
@@ -89,7 +98,8 @@ class Reader {
 
   const OptionWord* Find(absl::string_view word) const {
     for (const OptionWord& option : kWords)
-      if ((allowed_ & option.option) != 0 && absl::EqualsIgnoreCase(word, option.word)) return &option;
+      if ((allowed_ & option.option) != 0 && absl::EqualsIgnoreCase(word, option.word))
+        return &option;
     return nullptr;
   }
 
@@ -98,7 +108,8 @@ class Reader {
       if (option.option == kOptForever) out_.lifetime.kind = Lifetime::Kind::kForever;
       return true;
     }
-    if (at_ == c_.words.size()) return Error(absl::StrCat("ERR option ", option.word, " needs a value"));
+    if (at_ == c_.words.size())
+      return Error(absl::StrCat("ERR option ", option.word, " needs a value"));
     const absl::string_view value = c_.words[at_++];
     switch (option.takes) {
       case Takes::kBytes:
@@ -106,7 +117,8 @@ class Reader {
         return true;
       case Takes::kName:
         if (value.empty() || value.size() > kNameBytesMax)
-          return Error(absl::StrCat("ERR ", option.word, " must have 1 to ", kNameBytesMax, " bytes"));
+          return Error(
+              absl::StrCat("ERR ", option.word, " must have 1 to ", kNameBytesMax, " bytes"));
         out_.*option.bytes = value;
         return true;
       case Takes::kWord:
@@ -146,7 +158,8 @@ class Reader {
     int64_t ms = number;
     const bool overflow = seconds && __builtin_mul_overflow(number, kMsPerSecond, &ms);
     // The largest number stands for "never", which FOREVER says.
-    if (number < 1 || overflow || ms == storage::kNoDeadline || (absolute && ms <= c_.unit.now_ms())) {
+    if (number < 1 || overflow || ms == storage::kNoDeadline ||
+        (absolute && ms <= c_.unit.now_ms())) {
       ReplyInvalidTime(c_);
       return false;
     }
@@ -157,7 +170,8 @@ class Reader {
   bool ReadStates(absl::string_view value) {
     int64_t count = 0;
     if (!protocol::ParseInt64(value, &count)) return Error(errors::kNotInteger);
-    if (count < 0 || static_cast<uint64_t>(count) > c_.words.size() - at_) return Error(errors::kFromCount);
+    if (count < 0 || static_cast<uint64_t>(count) > c_.words.size() - at_)
+      return Error(errors::kFromCount);
     out_.from = c_.words.subspan(at_, static_cast<size_t>(count));
     at_ += static_cast<size_t>(count);
     return true;
@@ -176,7 +190,8 @@ bool ReadIdemOptions(Context& c, size_t first, uint32_t allowed, IdemOptions* ou
 }
 
 void ReplyInvalidTime(Context& c) {
-  c.reply.Error(absl::StrCat("ERR invalid expire time in '", absl::AsciiStrToLower(c.spec->name), "' command"));
+  c.reply.Error(absl::StrCat("ERR invalid expire time in '", absl::AsciiStrToLower(c.spec->name),
+                             "' command"));
 }
 
 }  // namespace idemd::server

@@ -1,7 +1,7 @@
 // The options of the native commands: one grammar for all, any case, any order, each once.
 //
-// A command names the options it takes; ReadIdemOptions() reads the words after its fixed arguments, or writes the error
-// that says what is wrong. Times are read on the effective clock.
+// A command names the options it takes; ReadIdemOptions() reads the words after its fixed
+// arguments, or writes the error that says what is wrong. Times are read on the effective clock.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,8 @@ storage::ReserveRequest RequestOf(const IdemOptions& options) {
   return request;
 }
 
-void WriteReserveReply(protocol::Writer& reply, absl::string_view status, const storage::ReserveReply& answer,
-                       absl::string_view payload) {
+void WriteReserveReply(protocol::Writer& reply, absl::string_view status,
+                       const storage::ReserveReply& answer, absl::string_view payload) {
   reply.Array(6);
   reply.Bulk(status);
   reply.Integer(static_cast<int64_t>(answer.fence));
@@ -48,12 +48,14 @@ void WriteReserveReply(protocol::Writer& reply, const storage::ReserveReply& ans
   WriteReserveReply(reply, storage::ReserveStatusName(answer.status), answer, answer.payload);
 }
 
-void CountReserve(NativeStats& native, absl::string_view key, ReserveStatus status, bool took_over) {
+void CountReserve(NativeStats& native, absl::string_view key, ReserveStatus status,
+                  bool took_over) {
   static constexpr NativeCounter kCounters[] = {
-      NativeCounter::kReserved,       NativeCounter::kHeld,       NativeCounter::kPendingHits,
-      NativeCounter::kReplays,        NativeCounter::kMismatches, NativeCounter::kUnknownHits,
-      NativeCounter::kTokensDuplicate, NativeCounter::kTokensExpired, NativeCounter::kTokensUnissued,
-      NativeCounter::kTokensRefused};  // by ReserveStatus
+      NativeCounter::kReserved,        NativeCounter::kHeld,
+      NativeCounter::kPendingHits,     NativeCounter::kReplays,
+      NativeCounter::kMismatches,      NativeCounter::kUnknownHits,
+      NativeCounter::kTokensDuplicate, NativeCounter::kTokensExpired,
+      NativeCounter::kTokensUnissued,  NativeCounter::kTokensRefused};  // by ReserveStatus
   static_assert(std::size(kCounters) == static_cast<size_t>(ReserveStatus::kRefused) + 1);
   native.Count(key, kCounters[static_cast<size_t>(status)]);
   if (took_over) native.Count(key, NativeCounter::kTakenOver);
@@ -61,10 +63,11 @@ void CountReserve(NativeStats& native, absl::string_view key, ReserveStatus stat
 
 namespace {
 
-ReserveOutcome Decide(Context& c, const HashedKey& key, const storage::ReserveRequest& request, const KeyView& view,
-                      absl::FunctionRef<uint64_t()> next_fence) {
+ReserveOutcome Decide(Context& c, const HashedKey& key, const storage::ReserveRequest& request,
+                      const KeyView& view, absl::FunctionRef<uint64_t()> next_fence) {
   const int64_t now_ms = c.unit.now_ms();
-  return storage::Reserve(storage::SubjectOf(view), request, now_ms, c.services.store.CurrentLimits(), next_fence,
+  return storage::Reserve(storage::SubjectOf(view), request, now_ms,
+                          c.services.store.CurrentLimits(), next_fence,
                           [&] { return OriginOf(c.services.tokens, c.db(), key.bytes, now_ms); });
 }
 
@@ -74,9 +77,10 @@ void Answer(Context& c, const HashedKey& key, const KeyView& view, const Reserve
   WriteReserveReply(c.reply, outcome.reply);
 }
 
-// Most callers are told that somebody was here before them, which needs no lock. False: the lock is needed, and nothing
-// was said.
-bool AnswerWithoutLock(Context& c, const HashedKey& key, const storage::ReserveRequest& request, bool may_wait) {
+// Most callers are told that somebody was here before them, which needs no lock. False: the lock is
+// needed, and nothing was said.
+bool AnswerWithoutLock(Context& c, const HashedKey& key, const storage::ReserveRequest& request,
+                       bool may_wait) {
   const KeyView view = c.unit.Find(c.db(), key);
   if (!view && !request.issued) return false;
   bool granted = false;
@@ -92,12 +96,14 @@ bool AnswerWithoutLock(Context& c, const HashedKey& key, const storage::ReserveR
 
 void Reserve(Context& c) {
   IdemOptions options;
-  constexpr uint32_t kAllowed = kOptClaim | kOptFingerprint | kOptLease | kOptLifetime | kOptWait | kOptOnLapse |
-                                kOptIssued | kOptIfeq;
+  constexpr uint32_t kAllowed = kOptClaim | kOptFingerprint | kOptLease | kOptLifetime | kOptWait |
+                                kOptOnLapse | kOptIssued | kOptIfeq;
   if (c.words.size() > 2 && !ReadIdemOptions(c, 2, kAllowed, &options)) return;
-  if (options.has(kOptIfeq) && !options.has(kOptIssued)) return c.reply.Error(errors::kIfeqNeedsIssued);
+  if (options.has(kOptIfeq) && !options.has(kOptIssued))
+    return c.reply.Error(errors::kIfeqNeedsIssued);
   int64_t give_up_ms = 0;
-  if (!storage::AddTime(c.unit.now_ms(), options.wait_ms, &give_up_ms)) return c.reply.Error(errors::kTimeRange);
+  if (!storage::AddTime(c.unit.now_ms(), options.wait_ms, &give_up_ms))
+    return c.reply.Error(errors::kTimeRange);
   const storage::ReserveRequest request = RequestOf(options);
   const HashedKey key = c.Key(1);
   // Inside a transaction or script nobody waits: the others could not go on either.
@@ -106,10 +112,12 @@ void Reserve(Context& c) {
 
   c.unit.Lock(key);
   const KeyView view = c.unit.Find(c.db(), key);
-  const ReserveOutcome outcome = Decide(c, key, request, view, [&] { return c.services.store.fences().Next(); });
+  const ReserveOutcome outcome =
+      Decide(c, key, request, view, [&] { return c.services.store.fences().Next(); });
   if (outcome.error == LifeError::kRange) return ReplyInvalidTime(c);
   if (outcome.error != LifeError::kNone) return ReplyLifeError(c, key.bytes, outcome.error);
-  if (may_wait && outcome.reply.status == ReserveStatus::kPending && BeginWait(c, key, request, options.wait_ms))
+  if (may_wait && outcome.reply.status == ReserveStatus::kPending &&
+      BeginWait(c, key, request, options.wait_ms))
     return;
   c.unit.Apply(c.db(), key, outcome.action);
   Answer(c, key, view, outcome);
@@ -126,14 +134,25 @@ constexpr ArgSpec kReserveArgs[] = {
     {.name = "lease-ms", .type = ArgType::kInteger, .token = "LEASE", .optional = true},
     {.name = "lifetime", .type = ArgType::kOneOf, .optional = true, .args = kLifetimeArgs},
     {.name = "wait-ms", .type = ArgType::kInteger, .token = "WAIT", .optional = true},
-    {.name = "onlapse", .type = ArgType::kOneOf, .token = "ONLAPSE", .optional = true, .args = kOnLapseArgs},
+    {.name = "onlapse",
+     .type = ArgType::kOneOf,
+     .token = "ONLAPSE",
+     .optional = true,
+     .args = kOnLapseArgs},
     {.name = "token", .type = ArgType::kBlock, .optional = true, .args = kIssuedArgs}};
 
 // Not refused as a whole at the memory limit: what exists is still answered and taken over.
 constexpr CommandSpec kIdemReserveCommands[] = {
-    {.name = "IDEM.RESERVE", .handler = &Reserve, .arity = -2, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW ACCESS UPDATE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Claims a key for one caller, or says who holds it.", .args = kReserveArgs}};
+    {.name = "IDEM.RESERVE",
+     .handler = &Reserve,
+     .arity = -2,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW ACCESS UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Claims a key for one caller, or says who holds it.",
+     .args = kReserveArgs}};
 
 }  // namespace
 

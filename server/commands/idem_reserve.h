@@ -14,19 +14,22 @@ namespace idemd::server {
 
 storage::ReserveRequest RequestOf(const IdemOptions& options);
 
-// The six elements. `status` and the payload are given apart where they are not those of the decision.
+// The six elements. `status` and the payload are given apart where they are not those of the
+// decision.
 void WriteReserveReply(protocol::Writer& reply, const storage::ReserveReply& answer);
-void WriteReserveReply(protocol::Writer& reply, absl::string_view status, const storage::ReserveReply& answer,
-                       absl::string_view payload);
+void WriteReserveReply(protocol::Writer& reply, absl::string_view status,
+                       const storage::ReserveReply& answer, absl::string_view payload);
 
-void CountReserve(NativeStats& native, absl::string_view key, storage::ReserveStatus status, bool took_over);
+void CountReserve(NativeStats& native, absl::string_view key, storage::ReserveStatus status,
+                  bool took_over);
 
-// Puts the session in line at words[1], whose lock is held and whose answer was PENDING. False: nobody may wait (too many
-// do), and the caller answers at once.
-[[nodiscard]] bool BeginWait(Context& c, const storage::HashedKey& key, const storage::ReserveRequest& request,
-                             int64_t wait_ms);
+// Puts the session in line at words[1], whose lock is held and whose answer was PENDING. False:
+// nobody may wait (too many do), and the caller answers at once.
+[[nodiscard]] bool BeginWait(Context& c, const storage::HashedKey& key,
+                             const storage::ReserveRequest& request, int64_t wait_ms);
 
-// CLIENT UNBLOCK: ends the wait of that connection with PENDING, or with the UNBLOCKED error. False when it does not wait.
+// CLIENT UNBLOCK: ends the wait of that connection with PENDING, or with the UNBLOCKED error. False
+// when it does not wait.
 bool UnblockReserve(Services& services, Peer& peer, bool with_error);
 
 }  // namespace idemd::server

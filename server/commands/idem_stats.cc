@@ -3,6 +3,7 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/help.h"
+#include "server/commands/idem_common.h"
 #include "storage/clock.h"
 
 namespace idemd::server {
@@ -22,7 +23,7 @@ void WriteTotals(protocol::Writer& reply, const NativeTotals& totals) {
 }
 
 void Stats(Context& c) {
-  if (c.words.size() > 2) return c.Syntax();
+  if (c.words.size() > 2) return ReplyWrongArity(c);
   constexpr size_t kPairs = kNativeCounters + 1;
   const NativeStats& native = c.services.native;
   if (c.words.size() == 2) {
@@ -73,18 +74,39 @@ void ClockAccept(Context& c) {
 
 constexpr ArgSpec kStatsArgs[] = {{.name = "prefix", .type = ArgType::kString, .optional = true}};
 
-constexpr CommandSpec kClockCommands[] = {
-    {.name = "ACCEPT", .handler = &ClockAccept, .arity = 2, .flags = kDangerous | kFast, .group = Group::kIdem,
-     .since = "0.1.0", .summary = "Follows a wall clock that jumped."},
-    {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .group = Group::kIdem,
-     .since = "0.1.0", .summary = "Lists the subcommands."}};
+constexpr CommandSpec kClockCommands[] = {{.name = "ACCEPT",
+                                           .handler = &ClockAccept,
+                                           .arity = 2,
+                                           .flags = kDangerous | kFast,
+                                           .group = Group::kIdem,
+                                           .since = "0.1.0",
+                                           .summary = "Follows a wall clock that jumped."},
+                                          {.name = "HELP",
+                                           .handler = &ReplyHelp,
+                                           .arity = 2,
+                                           .flags = kLoading | kStale,
+                                           .group = Group::kIdem,
+                                           .since = "0.1.0",
+                                           .summary = "Lists the subcommands."}};
 
 constexpr CommandSpec kIdemStatsCommands[] = {
-    {.name = "IDEM.STATS", .handler = &Stats, .arity = -1, .flags = kReadonly, .group = Group::kIdem,
-     .since = "0.1.0", .complexity = "O(N) where N is the number of namespaces",
-     .summary = "Counts what the native commands answered.", .args = kStatsArgs},
-    {.name = "IDEM.CLOCK", .handler = &Clock, .arity = -1, .flags = kReadonly | kFast, .group = Group::kIdem,
-     .since = "0.1.0", .summary = "Shows the clock that decides what has lapsed.", .subcommands = kClockCommands}};
+    {.name = "IDEM.STATS",
+     .handler = &Stats,
+     .arity = -1,
+     .flags = kReadonly,
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .complexity = "O(N) where N is the number of namespaces",
+     .summary = "Counts what the native commands answered.",
+     .args = kStatsArgs},
+    {.name = "IDEM.CLOCK",
+     .handler = &Clock,
+     .arity = -1,
+     .flags = kReadonly | kFast,
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Shows the clock that decides what has lapsed.",
+     .subcommands = kClockCommands}};
 
 }  // namespace
 

@@ -14,7 +14,8 @@ using storage::RecordState;
 using storage::StatusWord;
 using storage::Subject;
 
-// Writes name and value of each field, and counts them: the map's head is put in front when all are known.
+// Writes name and value of each field, and counts them: the map's head is put in front when all are
+// known.
 class StatusMap {
  public:
   explicit StatusMap(protocol::Writer& reply) : reply_(reply), mark_(reply.Mark()) {}
@@ -53,10 +54,12 @@ void WriteReservation(StatusMap& map, const Record& r, StatusWord word, int64_t 
 void WriteToken(StatusMap& map, const Record& r, int64_t now_ms) {
   if (!r.has_token) return;
   const int64_t left = storage::LeftOrForever(r.token_expiry_ms, now_ms);
-  map.Number("token-left-ms", r.token_expiry_ms == storage::kNoDeadline ? left : std::max<int64_t>(0, left));
+  map.Number("token-left-ms",
+             r.token_expiry_ms == storage::kNoDeadline ? left : std::max<int64_t>(0, left));
 }
 
-void WriteRecord(StatusMap& map, const storage::KeyView& view, const Record& r, StatusWord word, int64_t now_ms) {
+void WriteRecord(StatusMap& map, const storage::KeyView& view, const Record& r, StatusWord word,
+                 int64_t now_ms) {
   if (r.state == RecordState::kConsumed) {
     map.Text("claim", r.claim);
     map.Number("age-ms", now_ms - r.since_ms);
@@ -101,10 +104,16 @@ void Status(Context& c) {
 
 constexpr ArgSpec kStatusArgs[] = {{.name = "key", .type = ArgType::kKey}};
 
-constexpr CommandSpec kIdemStatusCommands[] = {
-    {.name = "IDEM.STATUS", .handler = &Status, .arity = 2, .flags = kReadonly | kFast, .keys = Keys::At(1),
-     .key_flags = "RO ACCESS", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Describes a reservation or token.", .args = kStatusArgs}};
+constexpr CommandSpec kIdemStatusCommands[] = {{.name = "IDEM.STATUS",
+                                                .handler = &Status,
+                                                .arity = 2,
+                                                .flags = kReadonly | kFast,
+                                                .keys = Keys::At(1),
+                                                .key_flags = "RO ACCESS",
+                                                .group = Group::kIdem,
+                                                .since = "0.1.0",
+                                                .summary = "Describes a reservation or token.",
+                                                .args = kStatusArgs}};
 
 }  // namespace
 

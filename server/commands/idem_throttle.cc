@@ -21,7 +21,8 @@ constexpr int64_t kNsPerSecond = 1'000'000'000;
 // Reads words[2..4]; the period in units of `unit_ns`.
 bool ReadRate(Context& c, int64_t unit_ns, storage::ThrottleRequest* request) {
   int64_t period = 0;
-  if (!c.Int(2, &request->max_burst) || !c.Int(3, &request->count) || !c.Int(4, &period)) return false;
+  if (!c.Int(2, &request->max_burst) || !c.Int(3, &request->count) || !c.Int(4, &period))
+    return false;
   // The rest of the ranges is looked at with the algorithm.
   if (!__builtin_mul_overflow(period, unit_ns, &request->period_ns)) return true;
   c.reply.Error(errors::kThrottleRange);
@@ -29,7 +30,9 @@ bool ReadRate(Context& c, int64_t unit_ns, storage::ThrottleRequest* request) {
 }
 
 // -1 stays: there is nothing to wait for.
-int64_t RoundedUp(int64_t ns, int64_t unit_ns) { return ns < 0 ? -1 : ns / unit_ns + (ns % unit_ns != 0 ? 1 : 0); }
+int64_t RoundedUp(int64_t ns, int64_t unit_ns) {
+  return ns < 0 ? -1 : ns / unit_ns + (ns % unit_ns != 0 ? 1 : 0);
+}
 
 void Run(Context& c, const storage::ThrottleRequest& request, int64_t unit_ns) {
   const HashedKey key = c.Key(1);
@@ -45,8 +48,8 @@ void Run(Context& c, const storage::ThrottleRequest& request, int64_t unit_ns) {
     c.unit.SetString(c.db(), key, absl::AlphaNum(outcome.tat_ns).Piece(), outcome.deadline_ms);
   }
   if (request.store) {
-    c.services.native.Count(
-        key.bytes, outcome.limited ? NativeCounter::kThrottleLimited : NativeCounter::kThrottleAllowed);
+    c.services.native.Count(key.bytes, outcome.limited ? NativeCounter::kThrottleLimited
+                                                       : NativeCounter::kThrottleAllowed);
   }
   c.reply.Array(5);
   c.reply.Integer(outcome.limited ? 1 : 0);
@@ -68,7 +71,7 @@ void Throttle(Context& c) {
 
 void ClThrottle(Context& c) {
   storage::ThrottleRequest request;
-  if (c.words.size() > 6) return c.Syntax();
+  if (c.words.size() > 6) return ReplyWrongArity(c);
   if (!ReadRate(c, kNsPerSecond, &request)) return;
   if (c.words.size() == 6 && !c.Int(5, &request.cost)) return;
   Run(c, request, kNsPerSecond);
@@ -90,12 +93,26 @@ constexpr ArgSpec kClThrottleArgs[] = {
     {.name = "quantity", .type = ArgType::kInteger, .optional = true}};
 
 constexpr CommandSpec kIdemThrottleCommands[] = {
-    {.name = "IDEM.THROTTLE", .handler = &Throttle, .arity = -5, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW ACCESS UPDATE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Takes from a rate limit, or says when it may.", .args = kThrottleArgs},
-    {.name = "CL.THROTTLE", .handler = &ClThrottle, .arity = -5, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW ACCESS UPDATE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "As IDEM.THROTTLE, in seconds and with redis-cell's arguments.", .args = kClThrottleArgs}};
+    {.name = "IDEM.THROTTLE",
+     .handler = &Throttle,
+     .arity = -5,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW ACCESS UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Takes from a rate limit, or says when it may.",
+     .args = kThrottleArgs},
+    {.name = "CL.THROTTLE",
+     .handler = &ClThrottle,
+     .arity = -5,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW ACCESS UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "As IDEM.THROTTLE, in seconds and with redis-cell's arguments.",
+     .args = kClThrottleArgs}};
 
 }  // namespace
 

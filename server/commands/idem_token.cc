@@ -29,8 +29,10 @@ void Token(Context& c) {
   if (storage::LooksLikeRecord(options.value)) return c.reply.Error(errors::kReservedValue);
   storage::ResolvedLifetime lifetime;
   const int64_t ttl_ms = c.services.store.settings().token_ttl_ms.load(std::memory_order_relaxed);
-  if (!storage::ResolveLifetime(options.lifetime, ttl_ms, c.unit.now_ms(), &lifetime)) return ReplyInvalidTime(c);
-  if (lifetime.deadline_ms > storage::kTokenExpiryMax) return c.reply.Error(errors::kTokenExpiryRange);
+  if (!storage::ResolveLifetime(options.lifetime, ttl_ms, c.unit.now_ms(), &lifetime))
+    return ReplyInvalidTime(c);
+  if (lifetime.deadline_ms > storage::kTokenExpiryMax)
+    return c.reply.Error(errors::kTokenExpiryRange);
 
   // All keys are made before the first lock, since several locks are taken together.
   const auto count = static_cast<size_t>(options.count);
@@ -74,7 +76,8 @@ NativeCounter CounterOf(const storage::ConsumeOutcome& outcome) {
 
 void Consume(Context& c) {
   IdemOptions options;
-  if (c.words.size() > 2 && !ReadIdemOptions(c, 2, kOptIfeq | kOptBy | kOptReason, &options)) return;
+  if (c.words.size() > 2 && !ReadIdemOptions(c, 2, kOptIfeq | kOptBy | kOptReason, &options))
+    return;
   storage::ConsumeRequest request;
   request.has_ifeq = options.has(kOptIfeq);
   request.ifeq = options.ifeq;
@@ -87,8 +90,9 @@ void Consume(Context& c) {
   // The memory limit plays no part: consuming always works.
   storage::Limits limits;
   limits.retention_ms = c.services.store.settings().retention_ms.load(std::memory_order_relaxed);
-  const storage::ConsumeOutcome outcome = storage::Consume(
-      subject, request, now_ms, limits, [&] { return OriginOf(c.services.tokens, c.db(), key.bytes, now_ms); });
+  const storage::ConsumeOutcome outcome = storage::Consume(subject, request, now_ms, limits, [&] {
+    return OriginOf(c.services.tokens, c.db(), key.bytes, now_ms);
+  });
   if (outcome.error != LifeError::kNone) return ReplyLifeError(c, key.bytes, outcome.error);
   c.unit.Apply(c.db(), key, outcome.action);
   c.services.native.Count(key.bytes, CounterOf(outcome));
@@ -109,14 +113,27 @@ constexpr ArgSpec kConsumeArgs[] = {
     {.name = "reason", .type = ArgType::kToken, .token = "REASON", .optional = true}};
 
 constexpr CommandSpec kIdemTokenCommands[] = {
-    {.name = "IDEM.TOKEN", .handler = &Token, .arity = -2, .flags = kWrite | kDenyOom | kFast | kAnyKeys,
+    {.name = "IDEM.TOKEN",
+     .handler = &Token,
+     .arity = -2,
+     .flags = kWrite | kDenyOom | kFast | kAnyKeys,
      .keys = Keys::At(1),
-     .key_flags = "OW INSERT", .group = Group::kIdem, .since = "0.1.0",
-     .complexity = "O(N) where N is the number of tokens", .summary = "Makes unguessable one-shot tokens.",
+     .key_flags = "OW INSERT",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .complexity = "O(N) where N is the number of tokens",
+     .summary = "Makes unguessable one-shot tokens.",
      .args = kTokenArgs},
-    {.name = "IDEM.CONSUME", .handler = &Consume, .arity = -2, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW ACCESS DELETE", .group = Group::kIdem, .since = "0.1.0",
-     .summary = "Uses up a token: one caller gets 1, everybody else 0.", .args = kConsumeArgs}};
+    {.name = "IDEM.CONSUME",
+     .handler = &Consume,
+     .arity = -2,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW ACCESS DELETE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
+     .summary = "Uses up a token: one caller gets 1, everybody else 0.",
+     .args = kConsumeArgs}};
 
 }  // namespace
 

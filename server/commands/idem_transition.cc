@@ -50,8 +50,8 @@ void Transition(Context& c) {
   c.unit.Lock(key);
   const storage::Subject subject = storage::SubjectOf(c.unit.Find(c.db(), key));
   const storage::TransitionOutcome outcome =
-      storage::Transition(subject, to, listed, options.has(kOptInit), options.lifetime, c.unit.now_ms(),
-                          c.services.store.CurrentLimits());
+      storage::Transition(subject, to, listed, options.has(kOptInit), options.lifetime,
+                          c.unit.now_ms(), c.services.store.CurrentLimits());
   if (outcome.error == LifeError::kRange) return ReplyInvalidTime(c);
   if (outcome.error != LifeError::kNone) return ReplyLifeError(c, key.bytes, outcome.error);
   const Verdict verdict = VerdictOf(outcome.status);
@@ -67,8 +67,9 @@ void Transition(Context& c) {
   c.services.native.Count(key.bytes, verdict.counter);
 }
 
-constexpr ArgSpec kFromArgs[] = {{.name = "numstates", .type = ArgType::kInteger, .token = "FROM"},
-                                 {.name = "state", .type = ArgType::kString, .optional = true, .multiple = true}};
+constexpr ArgSpec kFromArgs[] = {
+    {.name = "numstates", .type = ArgType::kInteger, .token = "FROM"},
+    {.name = "state", .type = ArgType::kString, .optional = true, .multiple = true}};
 
 constexpr ArgSpec kTransitionArgs[] = {
     {.name = "key", .type = ArgType::kKey},
@@ -78,10 +79,17 @@ constexpr ArgSpec kTransitionArgs[] = {
     {.name = "lifetime", .type = ArgType::kOneOf, .optional = true, .args = kLifetimeArgs}};
 
 constexpr CommandSpec kIdemTransitionCommands[] = {
-    {.name = "IDEM.TRANSITION", .handler = &Transition, .arity = -5, .flags = kWrite | kFast, .keys = Keys::At(1),
-     .key_flags = "RW ACCESS UPDATE", .group = Group::kIdem, .since = "0.1.0",
+    {.name = "IDEM.TRANSITION",
+     .handler = &Transition,
+     .arity = -5,
+     .flags = kWrite | kFast,
+     .keys = Keys::At(1),
+     .key_flags = "RW ACCESS UPDATE",
+     .group = Group::kIdem,
+     .since = "0.1.0",
      .complexity = "O(N) where N is the number of listed states",
-     .summary = "Moves a state, only from one of the listed ones.", .args = kTransitionArgs}};
+     .summary = "Moves a state, only from one of the listed ones.",
+     .args = kTransitionArgs}};
 
 }  // namespace
 

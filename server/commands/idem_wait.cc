@@ -1,7 +1,10 @@
-// IDEM.RESERVE ... WAIT: a session in line at a pending key, until the store, the clock or CLIENT UNBLOCK answers it.
+// IDEM.RESERVE ... WAIT: a session in line at a pending key, until the store, the clock or CLIENT
+// UNBLOCK answers it.
 //
-// Whoever ends the wait first marks the waiter done (Waiter::Cancel) and posts the reply to the connection's thread; the
-// session is blocked meanwhile, so nothing else of this connection runs.
+// Whoever ends the wait first marks the waiter done (Waiter::Cancel) and posts the reply to the
+// connection's thread; the session is blocked meanwhile, so nothing else of this connection runs.
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,7 +24,8 @@ using storage::ReserveStatus;
 // Owns copies of all that the request's words said: they are gone when the answer comes.
 class ReserveWaiter final : public storage::Waiter {
  public:
-  ReserveWaiter(Context& c, absl::string_view key_bytes, const storage::ReserveRequest& asked, int64_t give_up_ms)
+  ReserveWaiter(Context& c, absl::string_view key_bytes, const storage::ReserveRequest& asked,
+                int64_t give_up_ms)
       : services_(c.services),
         peer_(c.session.peer),
         db_(c.db()),
@@ -42,35 +46,30 @@ class ReserveWaiter final : public storage::Waiter {
   void Resolve(const storage::WaitAnswer& answer) override {
     if (answer.error == LifeError::kNone) {
       const ReserveStatus status = answer.reply.status;
-      if (status != ReserveStatus::kPending) services_.native.Count(key_, NativeCounter::kWaitsServed);
+      if (status != ReserveStatus::kPending)
+        services_.native.Count(key_, NativeCounter::kWaitsServed);
       CountReserve(services_.native, key_, status, answer.took_over);
     }
-    Resume(answer.need, [answer](protocol::Writer& reply) {
+    Resume(answer.need, [answer](Session&, protocol::Writer& reply) {
       if (answer.error != LifeError::kNone) return reply.Error(LifeErrorText(answer.error, {}));
-      WriteReserveReply(reply, storage::ReserveStatusName(answer.reply.status), answer.reply,
-                        answer.payload == nullptr ? absl::string_view() : absl::string_view(*answer.payload));
+      WriteReserveReply(
+          reply, storage::ReserveStatusName(answer.reply.status), answer.reply,
+          answer.payload == nullptr ? absl::string_view() : absl::string_view(*answer.payload));
     });
   }
 
-  // After Cancel(): PENDING as it would be said now.
-  void AnswerPending() {
-    CountReserve(services_.native, key_, ReserveStatus::kPending, false);
-    storage::Unit unit(services_.store);
-    const storage::Subject subject = storage::SubjectOf(unit.Find(db_, storage::HashedKey(key_), false));
-    const int64_t now_ms = unit.now_ms();
-    const storage::ReserveOutcome outcome =
-        storage::Reserve(subject, request, now_ms, services_.store.CurrentLimits(), [] { return uint64_t{0}; },
-                         [&] { return Origin(*this, now_ms); });
-    // What changed this very moment is not told: this caller was sent away.
-    storage::ReserveReply pending;
-    if (outcome.error == LifeError::kNone && outcome.reply.status == ReserveStatus::kPending) pending = outcome.reply;
-    pending.status = ReserveStatus::kPending;
-    unit.Commit();
-    Resume(unit.need(), [pending](protocol::Writer& reply) { WriteReserveReply(reply, pending); });
+  // After Cancel(): PENDING as it would be said now. Looked up on the connection's own thread,
+  // where no unit holds locks.
+  static void AnswerPending(const std::shared_ptr<ReserveWaiter>& self) {
+    CountReserve(self->services_.native, self->key_, ReserveStatus::kPending, false);
+    self->Resume(storage::kNoLsn, [self](Session& session, protocol::Writer& reply) {
+      WriteReserveReply(reply, self->PendingNow(session));
+    });
   }
 
   void AnswerUnblocked() {
-    Resume(storage::kNoLsn, [](protocol::Writer& reply) { reply.Error(errors::kUnblocked); });
+    Resume(storage::kNoLsn,
+           [](Session&, protocol::Writer& reply) { reply.Error(errors::kUnblocked); });
   }
 
  private:
@@ -79,11 +78,30 @@ class ReserveWaiter final : public storage::Waiter {
     return OriginOf(self.services_.tokens, self.db_, self.key_, now_ms);
   }
 
+  // What changed this very moment is not told: this caller was sent away.
+  storage::ReserveReply PendingNow(Session& session) const {
+    storage::Unit unit(services_.store);
+    const storage::Subject subject =
+        storage::SubjectOf(unit.Find(db_, storage::HashedKey(key_), false));
+    const int64_t now_ms = unit.now_ms();
+    const storage::ReserveOutcome outcome = storage::Reserve(
+        subject, request, now_ms, services_.store.CurrentLimits(), [] { return uint64_t{0}; },
+        [&] { return Origin(*this, now_ms); });
+    storage::ReserveReply pending;
+    if (outcome.error == LifeError::kNone && outcome.reply.status == ReserveStatus::kPending)
+      pending = outcome.reply;
+    pending.status = ReserveStatus::kPending;
+    unit.Commit();
+    session.need = std::max(session.need, unit.need());
+    return pending;
+  }
+
   template <class Write>
   void Resume(storage::Lsn need, Write write) {
     const std::shared_ptr<Peer> peer = peer_.lock();
     if (peer == nullptr) return;  // gone while it waited
-    peer->Resume([need, resp = resp_, quiet = quiet_, write = std::move(write)](Session& session, std::string& out) {
+    peer->Resume([need, resp = resp_, quiet = quiet_, write = std::move(write)](Session& session,
+                                                                                std::string& out) {
       session.need = std::max(session.need, need);
       session.waiter.reset();
       ClientInfo& info = session.info();
@@ -94,12 +112,13 @@ class ReserveWaiter final : public storage::Waiter {
       }
       if (quiet) return;
       protocol::Writer reply(out, resp);
-      write(reply);
+      write(session, reply);
     });
   }
 
   Services& services_;
-  const std::weak_ptr<Peer> peer_;  // a waiter may stay in line for a while after its connection has gone
+  const std::weak_ptr<Peer>
+      peer_;  // a waiter may stay in line for a while after its connection has gone
   const storage::DbIndex db_;
   const int resp_;
   const bool quiet_;  // CLIENT REPLY SKIP came before
@@ -111,7 +130,8 @@ class ReserveWaiter final : public storage::Waiter {
 
 }  // namespace
 
-bool BeginWait(Context& c, const storage::HashedKey& key, const storage::ReserveRequest& request, int64_t wait_ms) {
+bool BeginWait(Context& c, const storage::HashedKey& key, const storage::ReserveRequest& request,
+               int64_t wait_ms) {
   storage::Store& store = c.services.store;
   const int64_t max = store.settings().max_waiters.load(std::memory_order_relaxed);
   if (store.waiters() >= static_cast<uint64_t>(max)) return false;
@@ -137,11 +157,11 @@ bool UnblockReserve(Services&, Peer& peer, bool with_error) {
   }
   if (waiter == nullptr || !waiter->Cancel()) return false;
   // Whoever puts a waiter into ClientInfo is BeginWait().
-  auto& reserve = static_cast<ReserveWaiter&>(*waiter);
+  const auto reserve = std::static_pointer_cast<ReserveWaiter>(waiter);
   if (with_error) {
-    reserve.AnswerUnblocked();
+    reserve->AnswerUnblocked();
   } else {
-    reserve.AnswerPending();
+    ReserveWaiter::AnswerPending(reserve);
   }
   return true;
 }

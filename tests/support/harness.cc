@@ -48,9 +48,7 @@ class Reading {
   }
 
  private:
-  static size_t Count(const std::string& line) {
-    return std::strtoull(line.c_str(), nullptr, 10);
-  }
+  static size_t Count(const std::string& line) { return std::strtoull(line.c_str(), nullptr, 10); }
   std::string Line() {
     const size_t end = rest_.find("\r\n");
     if (end == absl::string_view::npos || end == 0) {

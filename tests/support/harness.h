@@ -1,6 +1,7 @@
 // A whole server without sockets or real time: requests go in as lines, replies come out readable.
 //
-// Replies read like this: OK (simple string), "x" (bulk), 5 (integer), nil, -ERR ... (error), [a b] (array), {a: b} (map).
+// Replies read like this: OK (simple string), "x" (bulk), 5 (integer), nil, -ERR ... (error), [a b]
+// (array), {a: b} (map).
 #pragma once
 
 #include <cstdint>
@@ -80,9 +81,8 @@ class Harness {
   server::ServerStats stats;
   server::NativeStats native;
   server::CommandTable commands;
-  server::Services services{store,   nullptr, tokens, settings, clients,  slowlog,
-                            latency, stats,   native, commands, "run id", kStart,
-                            [] {}};
+  server::Services services{store, nullptr, tokens,   settings, clients, slowlog, latency,
+                            stats, native,  commands, "run id", kStart,  [] {}};
   server::Dispatcher dispatcher{services};
   std::unique_ptr<TestClient> me;
 
