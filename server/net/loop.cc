@@ -81,12 +81,6 @@ void Loop::Stop(std::chrono::steady_clock::time_point deadline, std::function<vo
       const std::vector<std::shared_ptr<Connection>> left = connections_;
       for (const auto& connection : left) connection->Abort();
     });
-    deadline_.expires_at(deadline);
-    deadline_.async_wait([this](const ErrorCode& error) {
-      if (error) return;
-      const std::vector<std::shared_ptr<Connection>> left = connections_;
-      for (const auto& connection : left) connection->Abort();
-    });
     const std::vector<std::shared_ptr<Connection>> all = connections_;
     for (const auto& connection : all) connection->Finish();
     CheckStopped();
