@@ -139,9 +139,9 @@ class World {
       EXPECT_GT(first.reply.fence, fence_before);
       EXPECT_TRUE(holder_ == 0 || lease_end_ms_ <= now_ms_) << "two go-aheads at once";
       EXPECT_TRUE(answer_.empty()) << "run again after an answer was stored";
-      if (before.kind == Subject::Kind::kRecord) {
-        EXPECT_NE(StatusAt(before.record, now_ms_), StatusWord::kUnknown);
-      }
+      EXPECT_FALSE(holder_ != 0 && stop_) << "taken over blindly";
+      if (before.kind != Subject::Kind::kRecord) stop_ = false;
+      stop_ = stop_ || request.stop;
       holder_ = first.reply.fence;
       lease_end_ms_ = now_ms_ + request.lease_ms;
     }
@@ -189,6 +189,7 @@ class World {
                          });
     if (o.error != LifeError::kNone) return;
     EXPECT_TRUE(answer_.empty() || answer_ == result) << "the first answer did not stay";
+    EXPECT_NE(request.fence, released_) << "completed by somebody who had released";
     answer_ = result;
     holder_ = 0;
   }
@@ -209,7 +210,9 @@ class World {
                            const bool gone = key_.Look(now_ms_).kind != Subject::Kind::kRecord;
                            return a.error == b.error && b.released == (gone ? 0 : a.released);
                          });
-    if (o.released == 1) holder_ = 0;
+    if (o.released != 1) return;
+    holder_ = 0;
+    released_ = fence;
   }
 
   void DoExtend() {
@@ -263,6 +266,8 @@ class World {
   // acknowledged.
   uint64_t holder_ = 0;
   int64_t lease_end_ms_ = 0;
+  bool stop_ = false;      // somebody asked that a lapse be looked at first
+  uint64_t released_ = 0;  // the claim that was last given up
   std::string answer_;
 };
 
