@@ -18,9 +18,10 @@
 
 // jemalloc's, where the process is linked with it; null elsewhere (sanitizers, tests).
 extern "C" {
-__attribute__((weak)) int mallctl(const char* name, void* old_value, size_t* old_size, void* new_value,
-                                  size_t new_size);
-__attribute__((weak)) void malloc_stats_print(void (*write)(void*, const char*), void* opaque, const char* options);
+__attribute__((weak)) int mallctl(const char* name, void* old_value, size_t* old_size,
+                                  void* new_value, size_t new_size);
+__attribute__((weak)) void malloc_stats_print(void (*write)(void*, const char*), void* opaque,
+                                              const char* options);
 }
 
 namespace idemd::server {
@@ -52,7 +53,7 @@ double Seconds(const timeval& time) {
 ProcessMemory ReadProcessMemory() {
   ProcessMemory memory;
   memory.rss_bytes = ResidentBytes();
-  struct sysinfo system{};
+  struct sysinfo system {};
   if (sysinfo(&system) == 0) memory.system_bytes = uint64_t{system.totalram} * system.mem_unit;
   memory.allocated_bytes = memory.active_bytes = memory.resident_bytes = memory.rss_bytes;
   if (mallctl != nullptr) {
@@ -78,8 +79,9 @@ std::string AllocatorName() {
 std::string AllocatorReport() {
   std::string report;
   if (malloc_stats_print != nullptr) {
-    malloc_stats_print([](void* out, const char* text) { static_cast<std::string*>(out)->append(text); }, &report,
-                       nullptr);
+    malloc_stats_print(
+        [](void* out, const char* text) { static_cast<std::string*>(out)->append(text); }, &report,
+        nullptr);
   }
   return report;
 }
@@ -98,7 +100,8 @@ ProcessCpu ReadProcessCpu() {
   rusage children{};
   getrusage(RUSAGE_SELF, &self);
   getrusage(RUSAGE_CHILDREN, &children);
-  return {Seconds(self.ru_stime), Seconds(self.ru_utime), Seconds(children.ru_stime), Seconds(children.ru_utime)};
+  return {Seconds(self.ru_stime), Seconds(self.ru_utime), Seconds(children.ru_stime),
+          Seconds(children.ru_utime)};
 }
 
 std::string ExecutablePath() {

@@ -1,12 +1,12 @@
 // Counters of the running server: one set per loop thread, merged when somebody asks.
 //
-// Threads     A ThreadStats is written by its one thread and read by any; its counters are relaxed
-// loads and stores,
-//             never read-modify-write, so counting costs what a plain increment does. ServerStats:
-//             any thread.
-// Lifetime    A ThreadStats stays until the ServerStats goes, also when its thread has ended:
-// totals never shrink. RESETSTAT   Writers are not disturbed: the totals of that moment become a
-// baseline which later answers subtract.
+// Threads    A ThreadStats is written by its one thread and read by any: counters are relaxed
+//            loads and stores, never read-modify-write, so counting costs what a plain increment
+//            does. ServerStats: any thread.
+// Lifetime   A ThreadStats stays until the ServerStats goes, also when its thread has ended, so
+//            totals never shrink.
+// Reset      CONFIG RESETSTAT does not disturb the writers: the totals of that moment become a
+//            baseline, which later answers subtract.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ inline constexpr uint32_t kCommandsMax = 1024;
 // where LATENCY HISTOGRAM has its bounds.
 struct LatencyClasses {
   static constexpr uint32_t kPerOctave = 4;
-  static constexpr uint32_t kOctaves =
-      22;  // up to about 4 seconds; longer ones fall into the last class
+  // Up to about two seconds; what took longer falls into the last class.
+  static constexpr uint32_t kOctaves = 22;
   static constexpr uint32_t kClasses = kPerOctave * kOctaves;
   static uint32_t ClassOf(int64_t usec);
   // The longest duration of a class, in nanoseconds.

@@ -8,9 +8,9 @@ namespace idemd::server {
 namespace {
 
 constexpr absl::string_view kCategories[] = {
-    "keyspace", "read",     "write",  "set",   "sortedset", "list",     "hash",      "string",     "bitmap",
-    "hyperloglog", "geo",   "stream", "pubsub", "admin",    "fast",     "slow",      "blocking",   "dangerous",
-    "connection",  "transaction", "scripting", "idem"};
+    "keyspace", "read",        "write",      "set",         "sortedset", "list",  "hash", "string",
+    "bitmap",   "hyperloglog", "geo",        "stream",      "pubsub",    "admin", "fast", "slow",
+    "blocking", "dangerous",   "connection", "transaction", "scripting", "idem"};
 
 // The category that a group stands for; empty where a group says nothing about rights.
 absl::string_view GroupCategory(Group group) {

@@ -24,7 +24,8 @@ std::string PasswordDigest(const std::string& password) {
   std::array<unsigned char, 32> digest{};
   unsigned int size = 0;
   EVP_Digest(password.data(), password.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
 }
 
 void AclWhoAmI(Context& c) { c.reply.Bulk(c.session.user); }
@@ -37,8 +38,9 @@ void AclUsers(Context& c) {
 void AclList(Context& c) {
   const std::string password = c.services.settings.requirepass();
   c.reply.Array(1);
-  c.reply.Bulk(absl::StrCat("user default on ", password.empty() ? "nopass" : absl::StrCat("#", PasswordDigest(password)),
-                            " ~* &* +@all"));
+  c.reply.Bulk(absl::StrCat(
+      "user default on ", password.empty() ? "nopass" : absl::StrCat("#", PasswordDigest(password)),
+      " ~* &* +@all"));
 }
 
 void AclGetUser(Context& c) {
@@ -52,7 +54,8 @@ void AclGetUser(Context& c) {
   c.reply.Bulk("passwords");
   c.reply.Array(password.empty() ? 0 : 1);
   if (!password.empty()) c.reply.Bulk(PasswordDigest(password));
-  for (const auto& [name, value] : {std::pair{"commands", "+@all"}, {"keys", "~*"}, {"channels", "&*"}}) {
+  for (const auto& [name, value] :
+       {std::pair{"commands", "+@all"}, {"keys", "~*"}, {"channels", "&*"}}) {
     c.reply.Bulk(name);
     c.reply.Bulk(value);
   }
@@ -83,7 +86,8 @@ void AclGenPass(Context& c) {
   if (c.words.size() == 3 && !c.Int(2, &bits)) return;
   if (bits <= 0 || bits > kPasswordBitsMax) {
     return c.reply.Error(
-        "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096");
+        "ERR ACL GENPASS argument must be the number of bits for the output password, a positive "
+        "number up to 4096");
   }
   std::array<unsigned char, kPasswordBitsMax / 8> random{};
   const size_t digits = static_cast<size_t>(bits + 3) / 4;
@@ -103,31 +107,85 @@ void AclNotSupported(Context& c) {
 constexpr ArgSpec kCatArgs[] = {{.name = "categoryname", .optional = true}};
 constexpr ArgSpec kGenPassArgs[] = {{.name = "bits", .type = ArgType::kInteger, .optional = true}};
 constexpr ArgSpec kUserArgs[] = {{.name = "username"}};
-constexpr ArgSpec kSetUserArgs[] = {{.name = "username"}, {.name = "rule", .optional = true, .multiple = true}};
+constexpr ArgSpec kSetUserArgs[] = {{.name = "username"},
+                                    {.name = "rule", .optional = true, .multiple = true}};
 
 constexpr uint32_t kPlain = kNoScript | kLoading | kStale;
 
 constexpr CommandSpec kSubcommands[] = {
-    {.name = "CAT", .handler = &AclCat, .arity = -2, .flags = kPlain, .group = Group::kServer, .since = "6.0.0",
-     .summary = "The categories of commands, or the commands of one.", .args = kCatArgs},
-    {.name = "DELUSER", .handler = &AclNotSupported, .arity = -3, .flags = kAdmin | kPlain, .group = Group::kServer,
-     .since = "6.0.0", .summary = "Not supported by this version.", .args = kUserArgs},
-    {.name = "GENPASS", .handler = &AclGenPass, .arity = -2, .flags = kPlain, .group = Group::kServer,
-     .since = "6.0.0", .summary = "Makes a random password.", .args = kGenPassArgs},
-    {.name = "GETUSER", .handler = &AclGetUser, .arity = 3, .flags = kAdmin | kPlain, .group = Group::kServer,
-     .since = "6.0.0", .summary = "The rights of a user.", .args = kUserArgs},
-    {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .group = Group::kServer,
-     .since = "6.0.0", .summary = "Prints this help."},
-    {.name = "LIST", .handler = &AclList, .arity = 2, .flags = kAdmin | kPlain, .group = Group::kServer,
-     .since = "6.0.0", .summary = "All users and their rights, as in an ACL file."},
-    {.name = "SETUSER", .handler = &AclNotSupported, .arity = -3, .flags = kAdmin | kPlain, .group = Group::kServer,
-     .since = "6.0.0", .summary = "Not supported by this version.", .args = kSetUserArgs},
-    {.name = "USERS", .handler = &AclUsers, .arity = 2, .flags = kAdmin | kPlain, .group = Group::kServer,
-     .since = "6.0.0", .summary = "The names of all users."},
-    {.name = "WHOAMI", .handler = &AclWhoAmI, .arity = 2, .flags = kPlain, .group = Group::kServer, .since = "6.0.0",
+    {.name = "CAT",
+     .handler = &AclCat,
+     .arity = -2,
+     .flags = kPlain,
+     .group = Group::kServer,
+     .since = "6.0.0",
+     .summary = "The categories of commands, or the commands of one.",
+     .args = kCatArgs},
+    {.name = "DELUSER",
+     .handler = &AclNotSupported,
+     .arity = -3,
+     .flags = kAdmin | kPlain,
+     .group = Group::kServer,
+     .since = "6.0.0",
+     .summary = "Not supported by this version.",
+     .args = kUserArgs},
+    {.name = "GENPASS",
+     .handler = &AclGenPass,
+     .arity = -2,
+     .flags = kPlain,
+     .group = Group::kServer,
+     .since = "6.0.0",
+     .summary = "Makes a random password.",
+     .args = kGenPassArgs},
+    {.name = "GETUSER",
+     .handler = &AclGetUser,
+     .arity = 3,
+     .flags = kAdmin | kPlain,
+     .group = Group::kServer,
+     .since = "6.0.0",
+     .summary = "The rights of a user.",
+     .args = kUserArgs},
+    {.name = "HELP",
+     .handler = &ReplyHelp,
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .group = Group::kServer,
+     .since = "6.0.0",
+     .summary = "Prints this help."},
+    {.name = "LIST",
+     .handler = &AclList,
+     .arity = 2,
+     .flags = kAdmin | kPlain,
+     .group = Group::kServer,
+     .since = "6.0.0",
+     .summary = "All users and their rights, as in an ACL file."},
+    {.name = "SETUSER",
+     .handler = &AclNotSupported,
+     .arity = -3,
+     .flags = kAdmin | kPlain,
+     .group = Group::kServer,
+     .since = "6.0.0",
+     .summary = "Not supported by this version.",
+     .args = kSetUserArgs},
+    {.name = "USERS",
+     .handler = &AclUsers,
+     .arity = 2,
+     .flags = kAdmin | kPlain,
+     .group = Group::kServer,
+     .since = "6.0.0",
+     .summary = "The names of all users."},
+    {.name = "WHOAMI",
+     .handler = &AclWhoAmI,
+     .arity = 2,
+     .flags = kPlain,
+     .group = Group::kServer,
+     .since = "6.0.0",
      .summary = "The user of this connection."}};
 
-constexpr CommandSpec kAclCommands[] = {{.name = "ACL", .arity = -2, .group = Group::kServer, .since = "6.0.0",
+constexpr CommandSpec kAclCommands[] = {{.name = "ACL",
+                                         .arity = -2,
+                                         .group = Group::kServer,
+                                         .since = "6.0.0",
                                          .complexity = "Depends on subcommand.",
                                          .summary = "Commands about users and their rights.",
                                          .subcommands = kSubcommands}};

@@ -17,24 +17,32 @@
 namespace idemd::server {
 namespace {
 
-constexpr absl::string_view kNameError = "ERR Client names cannot contain spaces, newlines or special characters.";
+constexpr absl::string_view kNameError =
+    "ERR Client names cannot contain spaces, newlines or special characters.";
 constexpr absl::string_view kNoTracking = "ERR CLIENT TRACKING is not supported by this version";
 constexpr absl::string_view kNoPause = "ERR CLIENT PAUSE is not supported by this version";
 
-// Kinds of connections. Neither replicas nor subscribers exist in this version, so two of them match nobody.
+// Kinds of connections. Neither replicas nor subscribers exist in this version, so two of them
+// match nobody.
 enum class ClientType : uint8_t { kNormal, kMaster, kReplica, kPubSub };
 
 bool ParseType(absl::string_view word, ClientType* type) {
-  if (absl::EqualsIgnoreCase(word, "normal")) *type = ClientType::kNormal;
-  else if (absl::EqualsIgnoreCase(word, "master")) *type = ClientType::kMaster;
-  else if (absl::EqualsIgnoreCase(word, "slave") || absl::EqualsIgnoreCase(word, "replica")) *type = ClientType::kReplica;
-  else if (absl::EqualsIgnoreCase(word, "pubsub")) *type = ClientType::kPubSub;
-  else return false;
+  if (absl::EqualsIgnoreCase(word, "normal"))
+    *type = ClientType::kNormal;
+  else if (absl::EqualsIgnoreCase(word, "master"))
+    *type = ClientType::kMaster;
+  else if (absl::EqualsIgnoreCase(word, "slave") || absl::EqualsIgnoreCase(word, "replica"))
+    *type = ClientType::kReplica;
+  else if (absl::EqualsIgnoreCase(word, "pubsub"))
+    *type = ClientType::kPubSub;
+  else
+    return false;
   return true;
 }
 
 int64_t SteadyMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
@@ -60,16 +68,18 @@ void AppendClientLine(const CommandTable& commands, const ClientInfo& info, std:
   const uint64_t buffers = Get(info.query_bytes) + Get(info.query_free) + Get(info.output_bytes);
   const CommandSpec* last = Get(info.last_command);
   storage::MutexLock lock(info.mutex);
-  absl::StrAppend(&out, "id=", info.id, " addr=", info.address, " laddr=", info.local_address, " fd=", info.fd,
-                  " name=", info.name, " age=", (now_ms - info.created_ms) / 1000,
-                  " idle=", std::max<int64_t>(0, now_ms - Get(info.last_active_ms)) / 1000, " flags=", Flags(info));
-  absl::StrAppend(&out, " db=", Get(info.db), " sub=0 psub=0 ssub=0 multi=", Get(info.queued), " qbuf=", Get(info.query_bytes),
-                  " qbuf-free=", Get(info.query_free), " argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=",
-                  Get(info.output_bytes), " oll=0 omem=0 tot-mem=", buffers + sizeof(ClientInfo) + sizeof(Session));
-  absl::StrAppend(&out, " events=", Get(info.output_bytes) != 0 ? "rw" : "r",
-                  " cmd=", last == nullptr ? std::string("NULL") : commands.EntryOf(*last).full_name,
-                  " user=", info.user, " redir=-1 resp=", Get(info.resp), " lib-name=", info.lib_name,
-                  " lib-ver=", info.lib_version, "\n");
+  absl::StrAppend(&out, "id=", info.id, " addr=", info.address, " laddr=", info.local_address,
+                  " fd=", info.fd, " name=", info.name, " age=", (now_ms - info.created_ms) / 1000,
+                  " idle=", std::max<int64_t>(0, now_ms - Get(info.last_active_ms)) / 1000,
+                  " flags=", Flags(info));
+  absl::StrAppend(&out, " db=", Get(info.db), " sub=0 psub=0 ssub=0 multi=", Get(info.queued),
+                  " qbuf=", Get(info.query_bytes), " qbuf-free=", Get(info.query_free),
+                  " argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=", Get(info.output_bytes),
+                  " oll=0 omem=0 tot-mem=", buffers + sizeof(ClientInfo) + sizeof(Session));
+  absl::StrAppend(&out, " events=", Get(info.output_bytes) != 0 ? "rw" : "r", " cmd=",
+                  last == nullptr ? std::string("NULL") : commands.EntryOf(*last).full_name,
+                  " user=", info.user, " redir=-1 resp=", Get(info.resp),
+                  " lib-name=", info.lib_name, " lib-ver=", info.lib_version, "\n");
 }
 
 void ClientId(Context& c) { c.reply.Integer(static_cast<int64_t>(c.session.info().id)); }
@@ -86,7 +96,8 @@ void ClientListIds(Context& c) {
     int64_t id = 0;
     if (!c.Int(i, &id, "ERR Invalid client ID")) return;
     const std::shared_ptr<Peer> peer = c.services.clients.Find(static_cast<uint64_t>(id));
-    if (peer != nullptr && !Get(peer->info().closing)) AppendClientLine(c.services.commands, peer->info(), lines);
+    if (peer != nullptr && !Get(peer->info().closing))
+      AppendClientLine(c.services.commands, peer->info(), lines);
   }
   c.reply.Verbatim(lines);
 }
@@ -129,8 +140,8 @@ void ClientSetInfo(Context& c) {
     return c.reply.Error(absl::StrCat("ERR Unrecognized option '", c.words[2], "'"));
   }
   if (!IsClientName(c.words[3])) {
-    return c.reply.Error(
-        absl::StrCat("ERR ", c.words[2], " cannot contain spaces, newlines or special characters."));
+    return c.reply.Error(absl::StrCat("ERR ", c.words[2],
+                                      " cannot contain spaces, newlines or special characters."));
   }
   ClientInfo& info = c.session.info();
   storage::MutexLock lock(info.mutex);
@@ -258,8 +269,10 @@ void ClientKill(Context& c) {
     if ((me && filter.skip_me) || !filter.Matches(peer->info())) continue;
     ++killed;
     peer->info().closing.store(true, std::memory_order_relaxed);
-    if (me) c.session.close_after_reply = true;  // after it has read how many were killed
-    else peer->Kill();
+    if (me)
+      c.session.close_after_reply = true;  // after it has read how many were killed
+    else
+      peer->Kill();
   }
   if (!old_form) return c.reply.Integer(killed);
   if (killed == 0) return c.reply.Error("ERR No such client");
@@ -295,7 +308,8 @@ void ClientTracking(Context& c) {
 
 void ClientCaching(Context& c) {
   c.reply.Error(
-      "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled");
+      "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
+      "OPTOUT mode enabled");
 }
 
 void ClientGetRedir(Context& c) { c.reply.Integer(-1); }
@@ -311,18 +325,37 @@ void ClientTrackingInfo(Context& c) {
   c.reply.Array(0);
 }
 
-constexpr ArgSpec kTypes[] = {{.name = "normal", .type = ArgType::kToken, .token = "NORMAL"},
-                              {.name = "master", .type = ArgType::kToken, .token = "MASTER", .since = "3.2.0"},
-                              {.name = "slave", .type = ArgType::kToken, .token = "SLAVE"},
-                              {.name = "replica", .type = ArgType::kToken, .token = "REPLICA", .since = "5.0.0"},
-                              {.name = "pubsub", .type = ArgType::kToken, .token = "PUBSUB"}};
+constexpr ArgSpec kTypes[] = {
+    {.name = "normal", .type = ArgType::kToken, .token = "NORMAL"},
+    {.name = "master", .type = ArgType::kToken, .token = "MASTER", .since = "3.2.0"},
+    {.name = "slave", .type = ArgType::kToken, .token = "SLAVE"},
+    {.name = "replica", .type = ArgType::kToken, .token = "REPLICA", .since = "5.0.0"},
+    {.name = "pubsub", .type = ArgType::kToken, .token = "PUBSUB"}};
 constexpr ArgSpec kListId[] = {{.name = "client-id", .type = ArgType::kInteger, .multiple = true}};
-constexpr ArgSpec kListArgs[] = {
-    {.name = "client-type", .type = ArgType::kOneOf, .token = "TYPE", .optional = true, .since = "5.0.0", .args = kTypes},
-    {.name = "id", .type = ArgType::kBlock, .token = "ID", .optional = true, .since = "6.2.0", .args = kListId}};
+constexpr ArgSpec kListArgs[] = {{.name = "client-type",
+                                  .type = ArgType::kOneOf,
+                                  .token = "TYPE",
+                                  .optional = true,
+                                  .since = "5.0.0",
+                                  .args = kTypes},
+                                 {.name = "id",
+                                  .type = ArgType::kBlock,
+                                  .token = "ID",
+                                  .optional = true,
+                                  .since = "6.2.0",
+                                  .args = kListId}};
 constexpr ArgSpec kKillOptions[] = {
-    {.name = "client-id", .type = ArgType::kInteger, .token = "ID", .optional = true, .since = "2.8.12"},
-    {.name = "client-type", .type = ArgType::kOneOf, .token = "TYPE", .optional = true, .since = "2.8.12", .args = kTypes},
+    {.name = "client-id",
+     .type = ArgType::kInteger,
+     .token = "ID",
+     .optional = true,
+     .since = "2.8.12"},
+    {.name = "client-type",
+     .type = ArgType::kOneOf,
+     .token = "TYPE",
+     .optional = true,
+     .since = "2.8.12",
+     .args = kTypes},
     {.name = "username", .token = "USER", .optional = true},
     {.name = "ip:port", .token = "ADDR", .optional = true},
     {.name = "ip:port", .token = "LADDR", .optional = true, .since = "6.2.0"},
@@ -332,8 +365,10 @@ constexpr ArgSpec kKillForms[] = {
     {.name = "new-format", .type = ArgType::kBlock, .multiple = true, .args = kKillOptions}};
 constexpr ArgSpec kKillArgs[] = {{.name = "filter", .type = ArgType::kOneOf, .args = kKillForms}};
 constexpr ArgSpec kSetNameArgs[] = {{.name = "connection-name"}};
-constexpr ArgSpec kSetInfoOptions[] = {{.name = "libname", .token = "LIB-NAME"}, {.name = "libver", .token = "LIB-VER"}};
-constexpr ArgSpec kSetInfoArgs[] = {{.name = "attr", .type = ArgType::kOneOf, .args = kSetInfoOptions}};
+constexpr ArgSpec kSetInfoOptions[] = {{.name = "libname", .token = "LIB-NAME"},
+                                       {.name = "libver", .token = "LIB-VER"}};
+constexpr ArgSpec kSetInfoArgs[] = {
+    {.name = "attr", .type = ArgType::kOneOf, .args = kSetInfoOptions}};
 constexpr ArgSpec kReplyModes[] = {{.name = "on", .type = ArgType::kToken, .token = "ON"},
                                    {.name = "off", .type = ArgType::kToken, .token = "OFF"},
                                    {.name = "skip", .type = ArgType::kToken, .token = "SKIP"}};
@@ -341,16 +376,20 @@ constexpr ArgSpec kReplyArgs[] = {{.name = "mode", .type = ArgType::kOneOf, .arg
 constexpr ArgSpec kOnOff[] = {{.name = "on", .type = ArgType::kToken, .token = "ON"},
                               {.name = "off", .type = ArgType::kToken, .token = "OFF"}};
 constexpr ArgSpec kOnOffArgs[] = {{.name = "enabled", .type = ArgType::kOneOf, .args = kOnOff}};
-constexpr ArgSpec kUnblockReasons[] = {{.name = "timeout", .type = ArgType::kToken, .token = "TIMEOUT"},
-                                       {.name = "error", .type = ArgType::kToken, .token = "ERROR"}};
+constexpr ArgSpec kUnblockReasons[] = {
+    {.name = "timeout", .type = ArgType::kToken, .token = "TIMEOUT"},
+    {.name = "error", .type = ArgType::kToken, .token = "ERROR"}};
 constexpr ArgSpec kUnblockArgs[] = {
     {.name = "client-id", .type = ArgType::kInteger},
     {.name = "unblock-type", .type = ArgType::kOneOf, .optional = true, .args = kUnblockReasons}};
 constexpr ArgSpec kPauseModes[] = {{.name = "write", .type = ArgType::kToken, .token = "WRITE"},
                                    {.name = "all", .type = ArgType::kToken, .token = "ALL"}};
-constexpr ArgSpec kPauseArgs[] = {
-    {.name = "timeout", .type = ArgType::kInteger},
-    {.name = "mode", .type = ArgType::kOneOf, .optional = true, .since = "6.2.0", .args = kPauseModes}};
+constexpr ArgSpec kPauseArgs[] = {{.name = "timeout", .type = ArgType::kInteger},
+                                  {.name = "mode",
+                                   .type = ArgType::kOneOf,
+                                   .optional = true,
+                                   .since = "6.2.0",
+                                   .args = kPauseModes}};
 constexpr ArgSpec kYesNo[] = {{.name = "yes", .type = ArgType::kToken, .token = "YES"},
                               {.name = "no", .type = ArgType::kToken, .token = "NO"}};
 constexpr ArgSpec kCachingArgs[] = {{.name = "mode", .type = ArgType::kOneOf, .args = kYesNo}};
@@ -358,50 +397,153 @@ constexpr ArgSpec kCachingArgs[] = {{.name = "mode", .type = ArgType::kOneOf, .a
 constexpr uint32_t kPlain = kNoScript | kLoading | kStale;
 
 constexpr CommandSpec kClientSubcommands[] = {
-    {.name = "CACHING", .handler = &ClientCaching, .arity = 3, .flags = kPlain, .group = Group::kConnection,
-     .since = "6.0.0", .summary = "Says whether the keys of the next command are tracked.", .args = kCachingArgs},
-    {.name = "GETNAME", .handler = &ClientGetName, .arity = 2, .flags = kPlain, .group = Group::kConnection,
-     .since = "2.6.9", .summary = "The name of this connection."},
-    {.name = "GETREDIR", .handler = &ClientGetRedir, .arity = 2, .flags = kPlain, .group = Group::kConnection,
-     .since = "6.0.0", .summary = "The client that tracking notifications go to, -1 without tracking."},
-    {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .group = Group::kConnection,
-     .since = "5.0.0", .summary = "Prints this help."},
-    {.name = "ID", .handler = &ClientId, .arity = 2, .flags = kPlain, .group = Group::kConnection, .since = "5.0.0",
+    {.name = "CACHING",
+     .handler = &ClientCaching,
+     .arity = 3,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "6.0.0",
+     .summary = "Says whether the keys of the next command are tracked.",
+     .args = kCachingArgs},
+    {.name = "GETNAME",
+     .handler = &ClientGetName,
+     .arity = 2,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "2.6.9",
+     .summary = "The name of this connection."},
+    {.name = "GETREDIR",
+     .handler = &ClientGetRedir,
+     .arity = 2,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "6.0.0",
+     .summary = "The client that tracking notifications go to, -1 without tracking."},
+    {.name = "HELP",
+     .handler = &ReplyHelp,
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .group = Group::kConnection,
+     .since = "5.0.0",
+     .summary = "Prints this help."},
+    {.name = "ID",
+     .handler = &ClientId,
+     .arity = 2,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "5.0.0",
      .summary = "The number of this connection; never given twice while the server runs."},
-    {.name = "INFO", .handler = &ClientInfoLine, .arity = 2, .flags = kPlain, .group = Group::kConnection,
-     .since = "6.2.0", .summary = "What CLIENT LIST says of this connection."},
-    {.name = "KILL", .handler = &ClientKill, .arity = -3, .flags = kAdmin | kPlain, .group = Group::kConnection,
-     .since = "2.4.0", .complexity = "O(N) where N is the number of connections",
-     .summary = "Closes connections, chosen by address, number, kind or user.", .args = kKillArgs},
-    {.name = "LIST", .handler = &ClientList, .arity = -2, .flags = kAdmin | kPlain, .group = Group::kConnection,
-     .since = "2.4.0", .complexity = "O(N) where N is the number of connections",
-     .summary = "One line for each open connection.", .args = kListArgs},
-    {.name = "NO-EVICT", .handler = &ClientNoEvict, .arity = 3, .flags = kAdmin | kPlain, .group = Group::kConnection,
-     .since = "7.0.0", .summary = "Keeps this connection from being closed to save memory.", .args = kOnOffArgs},
-    {.name = "NO-TOUCH", .handler = &ClientNoTouch, .arity = 3, .flags = kPlain, .group = Group::kConnection,
-     .since = "7.2.0", .summary = "Whether commands of this connection change the access time of keys.",
+    {.name = "INFO",
+     .handler = &ClientInfoLine,
+     .arity = 2,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "6.2.0",
+     .summary = "What CLIENT LIST says of this connection."},
+    {.name = "KILL",
+     .handler = &ClientKill,
+     .arity = -3,
+     .flags = kAdmin | kPlain,
+     .group = Group::kConnection,
+     .since = "2.4.0",
+     .complexity = "O(N) where N is the number of connections",
+     .summary = "Closes connections, chosen by address, number, kind or user.",
+     .args = kKillArgs},
+    {.name = "LIST",
+     .handler = &ClientList,
+     .arity = -2,
+     .flags = kAdmin | kPlain,
+     .group = Group::kConnection,
+     .since = "2.4.0",
+     .complexity = "O(N) where N is the number of connections",
+     .summary = "One line for each open connection.",
+     .args = kListArgs},
+    {.name = "NO-EVICT",
+     .handler = &ClientNoEvict,
+     .arity = 3,
+     .flags = kAdmin | kPlain,
+     .group = Group::kConnection,
+     .since = "7.0.0",
+     .summary = "Keeps this connection from being closed to save memory.",
      .args = kOnOffArgs},
-    {.name = "PAUSE", .handler = &ClientPause, .arity = -3, .flags = kAdmin | kPlain, .group = Group::kConnection,
-     .since = "2.9.50", .summary = "Not supported by this version.", .args = kPauseArgs},
-    {.name = "REPLY", .handler = &ClientReply, .arity = 3, .flags = kPlain, .group = Group::kConnection,
-     .since = "3.2.0", .summary = "Whether this connection gets replies.", .args = kReplyArgs},
-    {.name = "SETINFO", .handler = &ClientSetInfo, .arity = 4, .flags = kPlain, .group = Group::kConnection,
-     .since = "7.2.0", .summary = "Tells the server which library is used on this connection.", .args = kSetInfoArgs},
-    {.name = "SETNAME", .handler = &ClientSetName, .arity = 3, .flags = kPlain, .group = Group::kConnection,
-     .since = "2.6.9", .summary = "Names this connection.", .args = kSetNameArgs},
-    {.name = "TRACKING", .handler = &ClientTracking, .arity = -3, .flags = kPlain, .group = Group::kConnection,
-     .since = "6.0.0", .summary = "Switches tracking off; switching it on is not supported by this version.",
+    {.name = "NO-TOUCH",
+     .handler = &ClientNoTouch,
+     .arity = 3,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "7.2.0",
+     .summary = "Whether commands of this connection change the access time of keys.",
      .args = kOnOffArgs},
-    {.name = "TRACKINGINFO", .handler = &ClientTrackingInfo, .arity = 2, .flags = kPlain, .group = Group::kConnection,
-     .since = "6.2.0", .summary = "The state of tracking on this connection."},
-    {.name = "UNBLOCK", .handler = &ClientUnblock, .arity = -3, .flags = kAdmin | kPlain, .group = Group::kConnection,
-     .since = "5.0.0", .summary = "Ends the waiting of another connection.", .args = kUnblockArgs},
-    {.name = "UNPAUSE", .handler = &ClientUnpause, .arity = 2, .flags = kAdmin | kPlain, .group = Group::kConnection,
-     .since = "6.2.0", .summary = "Ends a pause."}};
+    {.name = "PAUSE",
+     .handler = &ClientPause,
+     .arity = -3,
+     .flags = kAdmin | kPlain,
+     .group = Group::kConnection,
+     .since = "2.9.50",
+     .summary = "Not supported by this version.",
+     .args = kPauseArgs},
+    {.name = "REPLY",
+     .handler = &ClientReply,
+     .arity = 3,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "3.2.0",
+     .summary = "Whether this connection gets replies.",
+     .args = kReplyArgs},
+    {.name = "SETINFO",
+     .handler = &ClientSetInfo,
+     .arity = 4,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "7.2.0",
+     .summary = "Tells the server which library is used on this connection.",
+     .args = kSetInfoArgs},
+    {.name = "SETNAME",
+     .handler = &ClientSetName,
+     .arity = 3,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "2.6.9",
+     .summary = "Names this connection.",
+     .args = kSetNameArgs},
+    {.name = "TRACKING",
+     .handler = &ClientTracking,
+     .arity = -3,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "6.0.0",
+     .summary = "Switches tracking off; switching it on is not supported by this version.",
+     .args = kOnOffArgs},
+    {.name = "TRACKINGINFO",
+     .handler = &ClientTrackingInfo,
+     .arity = 2,
+     .flags = kPlain,
+     .group = Group::kConnection,
+     .since = "6.2.0",
+     .summary = "The state of tracking on this connection."},
+    {.name = "UNBLOCK",
+     .handler = &ClientUnblock,
+     .arity = -3,
+     .flags = kAdmin | kPlain,
+     .group = Group::kConnection,
+     .since = "5.0.0",
+     .summary = "Ends the waiting of another connection.",
+     .args = kUnblockArgs},
+    {.name = "UNPAUSE",
+     .handler = &ClientUnpause,
+     .arity = 2,
+     .flags = kAdmin | kPlain,
+     .group = Group::kConnection,
+     .since = "6.2.0",
+     .summary = "Ends a pause."}};
 
-constexpr CommandSpec kClientCommands[] = {{.name = "CLIENT", .arity = -2, .group = Group::kConnection,
-                                            .since = "2.4.0", .complexity = "Depends on subcommand.",
-                                            .summary = "Commands about connections.", .subcommands = kClientSubcommands}};
+constexpr CommandSpec kClientCommands[] = {{.name = "CLIENT",
+                                            .arity = -2,
+                                            .group = Group::kConnection,
+                                            .since = "2.4.0",
+                                            .complexity = "Depends on subcommand.",
+                                            .summary = "Commands about connections.",
+                                            .subcommands = kClientSubcommands}};
 
 }  // namespace
 

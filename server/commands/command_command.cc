@@ -24,16 +24,24 @@ struct FlagName {
 };
 
 // Those that Redis shows, in its order.
-constexpr FlagName kFlagNames[] = {
-    {kWrite, "write"},           {kReadonly, "readonly"},
-    {kDenyOom, "denyoom"},       {kAdmin, "admin"},
-    {kPubSub, "pubsub"},         {kNoScript, "noscript"},
-    {kBlocking, "blocking"},     {kLoading, "loading"},
-    {kStale, "stale"},           {kSkipMonitor, "skip_monitor"},
-    {kSkipSlowlog, "skip_slowlog"}, {kFast, "fast"},
-    {kNoAuth, "no_auth"},        {kNoMandatoryKeys, "no_mandatory_keys"},
-    {kNoAsyncLoading, "no_async_loading"}, {kNoMulti, "no_multi"},
-    {kMovableKeys, "movablekeys"}, {kAllowBusy, "allow_busy"}};
+constexpr FlagName kFlagNames[] = {{kWrite, "write"},
+                                   {kReadonly, "readonly"},
+                                   {kDenyOom, "denyoom"},
+                                   {kAdmin, "admin"},
+                                   {kPubSub, "pubsub"},
+                                   {kNoScript, "noscript"},
+                                   {kBlocking, "blocking"},
+                                   {kLoading, "loading"},
+                                   {kStale, "stale"},
+                                   {kSkipMonitor, "skip_monitor"},
+                                   {kSkipSlowlog, "skip_slowlog"},
+                                   {kFast, "fast"},
+                                   {kNoAuth, "no_auth"},
+                                   {kNoMandatoryKeys, "no_mandatory_keys"},
+                                   {kNoAsyncLoading, "no_async_loading"},
+                                   {kNoMulti, "no_multi"},
+                                   {kMovableKeys, "movablekeys"},
+                                   {kAllowBusy, "allow_busy"}};
 
 bool HasKeys(const CommandSpec& spec) { return spec.keys.first != 0 || spec.find_keys != nullptr; }
 
@@ -151,7 +159,8 @@ void WriteArguments(absl::Span<const ArgSpec> args, Writer& reply) {
     const bool is_key = arg.type == ArgType::kKey;
     const bool nested = arg.type == ArgType::kOneOf || arg.type == ArgType::kBlock;
     const bool flags = arg.optional || arg.multiple;
-    reply.Map(size_t{2} + is_key + (arg.token != nullptr) + (arg.since != nullptr) + flags + nested);
+    reply.Map(size_t{2} + is_key + (arg.token != nullptr) + (arg.since != nullptr) + flags +
+              nested);
     WriteText(reply, "name", arg.name);
     WriteText(reply, "type", TypeName(arg.type));
     if (is_key) {
@@ -198,12 +207,15 @@ void CommandAll(Context& c) {
   for (const CommandEntry* entry : commands) WriteInfo(entry, c.reply);
 }
 
-void CommandCount(Context& c) { c.reply.Integer(static_cast<int64_t>(c.services.commands.commands().size())); }
+void CommandCount(Context& c) {
+  c.reply.Integer(static_cast<int64_t>(c.services.commands.commands().size()));
+}
 
 void CommandInfo(Context& c) {
   if (c.words.size() == 2) return CommandAll(c);
   c.reply.Array(c.words.size() - 2);
-  for (absl::string_view name : c.words.subspan(2)) WriteInfo(c.services.commands.FindFullName(name), c.reply);
+  for (absl::string_view name : c.words.subspan(2))
+    WriteInfo(c.services.commands.FindFullName(name), c.reply);
 }
 
 void CommandDocs(Context& c) {
@@ -226,19 +238,25 @@ void CommandList(Context& c) {
   By by = By::kAll;
   if (c.words.size() != 2) {
     if (c.words.size() != 5 || !absl::EqualsIgnoreCase(c.words[2], "FILTERBY")) return c.Syntax();
-    if (absl::EqualsIgnoreCase(c.words[3], "MODULE")) by = By::kModule;
-    else if (absl::EqualsIgnoreCase(c.words[3], "ACLCAT")) by = By::kCategory;
-    else if (absl::EqualsIgnoreCase(c.words[3], "PATTERN")) by = By::kPattern;
-    else return c.Syntax();
+    if (absl::EqualsIgnoreCase(c.words[3], "MODULE"))
+      by = By::kModule;
+    else if (absl::EqualsIgnoreCase(c.words[3], "ACLCAT"))
+      by = By::kCategory;
+    else if (absl::EqualsIgnoreCase(c.words[3], "PATTERN"))
+      by = By::kPattern;
+    else
+      return c.Syntax();
   }
   const absl::string_view wanted = c.words.back();
   const uint32_t category = by == By::kCategory ? CategoryBit(wanted) : 0;
   const size_t mark = c.reply.Mark();
   size_t count = 0;
   for (const CommandEntry* entry : c.services.commands.all()) {
-    const bool shown = by == By::kAll        ? true
-                       : by == By::kCategory ? (CategoriesOf(*entry->spec) & category) != 0
-                       : by == By::kPattern && protocol::GlobMatch(wanted, entry->full_name, /*ignore_case=*/true);
+    const bool shown = by == By::kAll ? true
+                       : by == By::kCategory
+                           ? (CategoriesOf(*entry->spec) & category) != 0
+                           : by == By::kPattern && protocol::GlobMatch(wanted, entry->full_name,
+                                                                       /*ignore_case=*/true);
     if (!shown) continue;  // there are no modules
     c.reply.Bulk(entry->full_name);
     ++count;
@@ -285,12 +303,16 @@ void CommandGetKeys(Context& c) { GetKeys(c, false); }
 void CommandGetKeysAndFlags(Context& c) { GetKeys(c, true); }
 
 constexpr ArgSpec kNames[] = {{.name = "command-name", .optional = true, .multiple = true}};
-constexpr ArgSpec kFullCommand[] = {{.name = "command"}, {.name = "arg", .optional = true, .multiple = true}};
+constexpr ArgSpec kFullCommand[] = {{.name = "command"},
+                                    {.name = "arg", .optional = true, .multiple = true}};
 constexpr ArgSpec kFilters[] = {{.name = "module-name", .token = "MODULE"},
                                 {.name = "category", .token = "ACLCAT"},
                                 {.name = "pattern", .type = ArgType::kPattern, .token = "PATTERN"}};
-constexpr ArgSpec kListArgs[] = {
-    {.name = "filterby", .type = ArgType::kOneOf, .token = "FILTERBY", .optional = true, .args = kFilters}};
+constexpr ArgSpec kListArgs[] = {{.name = "filterby",
+                                  .type = ArgType::kOneOf,
+                                  .token = "FILTERBY",
+                                  .optional = true,
+                                  .args = kFilters}};
 
 constexpr CommandSpec kSubcommands[] = {
     {.name = "COUNT",
@@ -360,16 +382,17 @@ constexpr CommandSpec kSubcommands[] = {
      .args = kListArgs,
      .categories = "connection"}};
 
-constexpr CommandSpec kCommandCommands[] = {{.name = "COMMAND",
-                                             .handler = &CommandAll,
-                                             .arity = -1,
-                                             .flags = kLoading | kStale,
-                                             .group = Group::kServer,
-                                             .since = "2.8.13",
-                                             .complexity = "O(N) where N is the number of commands",
-                                             .summary = "Arity, flags, categories and key positions of all commands.",
-                                             .subcommands = kSubcommands,
-                                             .categories = "connection"}};
+constexpr CommandSpec kCommandCommands[] = {
+    {.name = "COMMAND",
+     .handler = &CommandAll,
+     .arity = -1,
+     .flags = kLoading | kStale,
+     .group = Group::kServer,
+     .since = "2.8.13",
+     .complexity = "O(N) where N is the number of commands",
+     .summary = "Arity, flags, categories and key positions of all commands.",
+     .subcommands = kSubcommands,
+     .categories = "connection"}};
 
 }  // namespace
 

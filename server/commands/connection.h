@@ -8,10 +8,12 @@
 
 namespace idemd::server {
 
-// Logs the session in when user and password fit. There is one user, "default"; without a password set, any will do.
+// Logs the session in when user and password fit. There is one user, "default"; without a password
+// set, any will do.
 [[nodiscard]] bool Authenticate(Services& services, Session& session, absl::string_view user,
                                 absl::string_view password);
-// Compares in a time that tells nothing about where two passwords differ, or how long the right one is.
+// Compares in a time that tells nothing about where two passwords differ, or how long the right one
+// is.
 [[nodiscard]] bool SamePassword(absl::string_view given, absl::string_view expected);
 
 // Names have no blanks, line ends or other bytes that would break the lines of CLIENT LIST.

@@ -13,7 +13,6 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/transaction.h"
-#include "server/commands/transaction.h"
 #include "server/version.h"
 
 namespace idemd::server {
@@ -21,12 +20,15 @@ namespace {
 
 using protocol::Writer;
 
-constexpr absl::string_view kNameError = "ERR Client names cannot contain spaces, newlines or special characters.";
+constexpr absl::string_view kNameError =
+    "ERR Client names cannot contain spaces, newlines or special characters.";
 constexpr absl::string_view kHelloNoAuth =
-    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option "
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH "
+    "<user> <pass> option "
     "can be used to authenticate the client and select the RESP protocol version at the same time";
 constexpr absl::string_view kAuthNotConfigured =
-    "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration "
+    "ERR AUTH <password> called without any password configured for the default user. Are you sure "
+    "your configuration "
     "is correct?";
 
 using Digest = std::array<unsigned char, 32>;
@@ -52,7 +54,8 @@ void Auth(Context& c) {
     return c.reply.Error(kAuthNotConfigured);
   }
   const absl::string_view user = with_user ? c.words[1] : absl::string_view("default");
-  if (!Authenticate(c.services, c.session, user, c.words.back())) return c.reply.Error(protocol::errors::kWrongPass);
+  if (!Authenticate(c.services, c.session, user, c.words.back()))
+    return c.reply.Error(protocol::errors::kWrongPass);
   c.reply.Ok();
 }
 
@@ -145,17 +148,17 @@ void Reset(Context& c) {
 
 constexpr ArgSpec kPingArgs[] = {{.name = "message", .optional = true}};
 constexpr ArgSpec kEchoArgs[] = {{.name = "message"}};
-constexpr ArgSpec kAuthArgs[] = {{.name = "username", .optional = true, .since = "6.0.0"}, {.name = "password"}};
+constexpr ArgSpec kAuthArgs[] = {{.name = "username", .optional = true, .since = "6.0.0"},
+                                 {.name = "password"}};
 constexpr ArgSpec kSelectArgs[] = {{.name = "index", .type = ArgType::kInteger}};
 constexpr ArgSpec kHelloAuthArgs[] = {{.name = "username"}, {.name = "password"}};
-constexpr ArgSpec kHelloInner[] = {
-    {.name = "protover", .type = ArgType::kInteger},
-    {.name = "username_password",
-     .type = ArgType::kBlock,
-     .token = "AUTH",
-     .optional = true,
-     .args = kHelloAuthArgs},
-    {.name = "clientname", .token = "SETNAME", .optional = true}};
+constexpr ArgSpec kHelloInner[] = {{.name = "protover", .type = ArgType::kInteger},
+                                   {.name = "username_password",
+                                    .type = ArgType::kBlock,
+                                    .token = "AUTH",
+                                    .optional = true,
+                                    .args = kHelloAuthArgs},
+                                   {.name = "clientname", .token = "SETNAME", .optional = true}};
 constexpr ArgSpec kHelloArgs[] = {
     {.name = "arguments", .type = ArgType::kBlock, .optional = true, .args = kHelloInner}};
 
@@ -190,7 +193,8 @@ constexpr CommandSpec kConnectionCommands[] = {
      .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy,
      .group = Group::kConnection,
      .since = "6.0.0",
-     .summary = "Greets the server: chooses RESP2 or RESP3, logs in and names the connection in one step.",
+     .summary =
+         "Greets the server: chooses RESP2 or RESP3, logs in and names the connection in one step.",
      .args = kHelloArgs},
     {.name = "SELECT",
      .handler = &Select,
@@ -224,7 +228,8 @@ bool SamePassword(absl::string_view given, absl::string_view expected) {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-bool Authenticate(Services& services, Session& session, absl::string_view user, absl::string_view password) {
+bool Authenticate(Services& services, Session& session, absl::string_view user,
+                  absl::string_view password) {
   if (user != "default") return false;
   if (services.settings.has_password.load(std::memory_order_relaxed) &&
       !SamePassword(password, services.settings.requirepass())) {

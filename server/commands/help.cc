@@ -58,8 +58,8 @@ std::string ArgumentSyntax(absl::Span<const ArgSpec> args) { return Joined(args,
 void ReplyHelp(Context& c) {
   const CommandEntry& container = *c.services.commands.EntryOf(*c.spec).parent;
   std::vector<std::string> lines;
-  lines.push_back(
-      absl::StrCat(container.spec->name, " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+  lines.push_back(absl::StrCat(container.spec->name,
+                               " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
   const auto add = [&lines](const CommandSpec& spec) {
     const std::string syntax = ArgumentSyntax(spec.args);
     lines.push_back(absl::StrCat(spec.name, syntax.empty() ? "" : " ", syntax));
@@ -75,8 +75,8 @@ void ReplyHelp(Context& c) {
 
 void ReplySubcommandSyntaxError(Context& c) {
   c.reply.Error(absl::StrCat("ERR unknown subcommand or wrong number of arguments for '",
-                             c.words[1].substr(0, kShownWordBytes), "'. Try ", absl::AsciiStrToUpper(c.words[0]),
-                             " HELP."));
+                             c.words[1].substr(0, kShownWordBytes), "'. Try ",
+                             absl::AsciiStrToUpper(c.words[0]), " HELP."));
 }
 
 }  // namespace idemd::server

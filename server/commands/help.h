@@ -11,7 +11,8 @@ namespace idemd::server {
 // The handler of HELP: one line of syntax and one of summary per subcommand, in Redis' frame.
 void ReplyHelp(Context& c);
 
-// A command's arguments as the commands page writes them: "key [EX seconds | PX milliseconds] [NX]".
+// A command's arguments as the commands page writes them: "key [EX seconds | PX milliseconds]
+// [NX]".
 std::string ArgumentSyntax(absl::Span<const ArgSpec> args);
 
 // "ERR unknown subcommand or wrong number of arguments for 'x'. Try CLIENT HELP."

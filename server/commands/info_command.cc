@@ -19,26 +19,26 @@ struct Section {
   bool by_default;  // shown by INFO without arguments; "all" and "everything" show every section
 };
 
-constexpr Section kSections[] = {
-    {"server", "Server", &InfoServer, true},
-    {"clients", "Clients", &InfoClients, true},
-    {"memory", "Memory", &InfoMemory, true},
-    {"persistence", "Persistence", &InfoPersistence, true},
-    {"stats", "Stats", &InfoStats, true},
-    {"replication", "Replication", &InfoReplication, true},
-    {"cpu", "CPU", &InfoCpu, true},
-    {"modules", "Modules", &InfoModules, true},
-    {"commandstats", "Commandstats", &InfoCommandStats, false},
-    {"errorstats", "Errorstats", &InfoErrorStats, true},
-    {"latencystats", "Latencystats", &InfoLatencyStats, false},
-    {"cluster", "Cluster", &InfoCluster, true},
-    {"idem", "Idem", &InfoIdem, true},
-    {"keyspace", "Keyspace", &InfoKeyspace, true}};
+constexpr Section kSections[] = {{"server", "Server", &InfoServer, true},
+                                 {"clients", "Clients", &InfoClients, true},
+                                 {"memory", "Memory", &InfoMemory, true},
+                                 {"persistence", "Persistence", &InfoPersistence, true},
+                                 {"stats", "Stats", &InfoStats, true},
+                                 {"replication", "Replication", &InfoReplication, true},
+                                 {"cpu", "CPU", &InfoCpu, true},
+                                 {"modules", "Modules", &InfoModules, true},
+                                 {"commandstats", "Commandstats", &InfoCommandStats, false},
+                                 {"errorstats", "Errorstats", &InfoErrorStats, true},
+                                 {"latencystats", "Latencystats", &InfoLatencyStats, false},
+                                 {"cluster", "Cluster", &InfoCluster, true},
+                                 {"idem", "Idem", &InfoIdem, true},
+                                 {"keyspace", "Keyspace", &InfoKeyspace, true}};
 
 bool Wanted(const Section& section, absl::Span<const absl::string_view> asked) {
   if (asked.empty()) return section.by_default;
   return std::any_of(asked.begin(), asked.end(), [&](absl::string_view word) {
-    if (absl::EqualsIgnoreCase(word, "all") || absl::EqualsIgnoreCase(word, "everything")) return true;
+    if (absl::EqualsIgnoreCase(word, "all") || absl::EqualsIgnoreCase(word, "everything"))
+      return true;
     if (absl::EqualsIgnoreCase(word, "default")) return section.by_default;
     return absl::EqualsIgnoreCase(word, section.name);
   });
@@ -57,14 +57,15 @@ void Info(Context& c) {
 
 constexpr ArgSpec kInfoArgs[] = {{.name = "section", .optional = true, .multiple = true}};
 
-constexpr CommandSpec kInfoCommands[] = {{.name = "INFO",
-                                          .handler = &Info,
-                                          .arity = -1,
-                                          .flags = kLoading | kStale | kDangerous | kAnyKeys,
-                                          .group = Group::kServer,
-                                          .since = "1.0.0",
-                                          .summary = "Facts and counters of the server, by sections.",
-                                          .args = kInfoArgs}};
+constexpr CommandSpec kInfoCommands[] = {
+    {.name = "INFO",
+     .handler = &Info,
+     .arity = -1,
+     .flags = kLoading | kStale | kDangerous | kAnyKeys,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .summary = "Facts and counters of the server, by sections.",
+     .args = kInfoArgs}};
 
 }  // namespace
 

@@ -12,8 +12,10 @@ namespace {
 
 void AppendClock(storage::EffectiveClock& clock, std::string& out) {
   const storage::ClockState state = clock.State();
-  absl::StrAppend(&out, "clock_effective_ms:", state.effective_ms, "\r\nclock_wall_ms:", state.wall_ms,
-                  "\r\nclock_difference_ms:", state.difference_ms, "\r\nclock_suspect:", state.suspect ? 1 : 0, "\r\n");
+  absl::StrAppend(&out, "clock_effective_ms:", state.effective_ms,
+                  "\r\nclock_wall_ms:", state.wall_ms,
+                  "\r\nclock_difference_ms:", state.difference_ms,
+                  "\r\nclock_suspect:", state.suspect ? 1 : 0, "\r\n");
 }
 
 // "tokens_issued": the name that IDEM.STATS gives, as a field of INFO.

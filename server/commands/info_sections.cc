@@ -49,11 +49,16 @@ class Lines {
   std::string& out_;
 };
 
-double Ratio(uint64_t a, uint64_t b) { return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b); }
-int64_t Difference(uint64_t a, uint64_t b) { return static_cast<int64_t>(a) - static_cast<int64_t>(b); }
+double Ratio(uint64_t a, uint64_t b) {
+  return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+}
+int64_t Difference(uint64_t a, uint64_t b) {
+  return static_cast<int64_t>(a) - static_cast<int64_t>(b);
+}
 
 int64_t WallUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
@@ -137,8 +142,8 @@ void InfoMemory(Context& c, std::string& out) {
       .Add("rss_overhead_bytes", Difference(memory.rss_bytes, memory.resident_bytes))
       .Fixed("mem_fragmentation_ratio", Ratio(memory.rss_bytes, used))
       .Add("mem_fragmentation_bytes", Difference(memory.rss_bytes, used))
-      .Zeros({"mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves", "mem_clients_normal",
-              "mem_cluster_links", "mem_aof_buffer"})
+      .Zeros({"mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves",
+              "mem_clients_normal", "mem_cluster_links", "mem_aof_buffer"})
       .Add("mem_allocator", AllocatorName())
       .Zeros({"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"});
 }
@@ -146,16 +151,18 @@ void InfoMemory(Context& c, std::string& out) {
 // As of a server that keeps nothing on disk.
 void InfoPersistence(Context& c, std::string& out) {
   Lines(out)
-      .Zeros({"loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"})
+      .Zeros({"loading", "async_loading", "current_cow_peak", "current_cow_size",
+              "current_cow_size_age"})
       .Fixed("current_fork_perc", 0)
-      .Zeros({"current_save_keys_processed", "current_save_keys_total", "rdb_changes_since_last_save",
-              "rdb_bgsave_in_progress"})
+      .Zeros({"current_save_keys_processed", "current_save_keys_total",
+              "rdb_changes_since_last_save", "rdb_bgsave_in_progress"})
       .Add("rdb_last_save_time", c.services.started_ms / 1000)
       .Add("rdb_last_bgsave_status", "ok")
       .Add("rdb_last_bgsave_time_sec", -1)
       .Add("rdb_current_bgsave_time_sec", -1)
-      .Zeros({"rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded",
-              "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"})
+      .Zeros({"rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired",
+              "rdb_last_load_keys_loaded", "aof_enabled", "aof_rewrite_in_progress",
+              "aof_rewrite_scheduled"})
       .Add("aof_last_rewrite_time_sec", -1)
       .Add("aof_current_rewrite_time_sec", -1)
       .Add("aof_last_bgrewrite_status", "ok")
@@ -185,9 +192,10 @@ void InfoStats(Context& c, std::string& out) {
       .Zeros({"expired_time_cap_reached_count", "evicted_keys", "evicted_clients"})
       .Add("keyspace_hits", storage.Get(storage::StorageStats::kHits))
       .Add("keyspace_misses", storage.Get(storage::StorageStats::kMisses))
-      .Zeros({"pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec", "total_forks",
-              "migrate_cached_sockets", "slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses",
-              "active_defrag_key_hits", "active_defrag_key_misses", "tracking_total_keys", "tracking_total_items",
+      .Zeros({"pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec",
+              "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
+              "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
+              "active_defrag_key_misses", "tracking_total_keys", "tracking_total_items",
               "tracking_total_prefixes", "unexpected_error_replies"})
       .Add("total_error_replies", totals.error_replies)
       .Add("dump_payload_sanitizations", 0)
@@ -226,8 +234,10 @@ void InfoCommandStats(Context& c, std::string& out) {
   for (const CommandEntry* entry : c.services.commands.all()) {
     const CommandTotals t = c.services.stats.Command(entry->ordinal);
     if (t.calls == 0 && t.failed == 0 && t.rejected == 0) continue;
-    absl::StrAppendFormat(&out, "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
-                          entry->full_name, t.calls, t.usec, Ratio(t.usec, t.calls), t.rejected, t.failed);
+    absl::StrAppendFormat(
+        &out,
+        "cmdstat_%s:calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d\r\n",
+        entry->full_name, t.calls, t.usec, Ratio(t.usec, t.calls), t.rejected, t.failed);
   }
 }
 
@@ -266,12 +276,14 @@ void InfoKeyspace(Context& c, std::string& out) {
     const int64_t now_ms = data.now_ms();
     data.Scan(db, 0, kSampled, [&](absl::string_view, const storage::KeyView& value) {
       if (value.deadline_ms == storage::kNoDeadline) return;
-      sum_ms += (value.deadline_ms - now_ms) / static_cast<int64_t>(kSampled);  // divided first: sums cannot overflow
+      sum_ms += (value.deadline_ms - now_ms) /
+                static_cast<int64_t>(kSampled);  // divided first: sums cannot overflow
       ++counted;
     });
-    const int64_t average_ms = counted == 0 ? 0 : std::max<int64_t>(0, sum_ms / counted * static_cast<int64_t>(kSampled));
-    absl::StrAppend(&out, "db", db, ":keys=", keys, ",expires=", data.SizeWithDeadline(db), ",avg_ttl=", average_ms,
-                    "\r\n");
+    const int64_t average_ms =
+        counted == 0 ? 0 : std::max<int64_t>(0, sum_ms / counted * static_cast<int64_t>(kSampled));
+    absl::StrAppend(&out, "db", db, ":keys=", keys, ",expires=", data.SizeWithDeadline(db),
+                    ",avg_ttl=", average_ms, "\r\n");
   }
 }
 

@@ -16,8 +16,8 @@ namespace {
 
 constexpr absl::string_view kRedacted = "(redacted)";
 // Settings that are secrets.
-constexpr absl::string_view kSecretSettings[] = {"requirepass", "masterauth", "masteruser", "tls-key-file-pass",
-                                                 "tls-client-key-file-pass"};
+constexpr absl::string_view kSecretSettings[] = {"requirepass", "masterauth", "masteruser",
+                                                 "tls-key-file-pass", "tls-client-key-file-pass"};
 
 bool IsSecretSetting(absl::string_view name) {
   for (absl::string_view secret : kSecretSettings) {
@@ -31,7 +31,8 @@ void HideFrom(std::vector<absl::string_view>& words, size_t first, size_t count 
 }
 
 // The `count` words after each `option` that has so many behind it.
-void HideAfter(std::vector<absl::string_view>& words, size_t first, absl::string_view option, size_t count) {
+void HideAfter(std::vector<absl::string_view>& words, size_t first, absl::string_view option,
+               size_t count) {
   for (size_t i = first; i + count < words.size(); ++i) {
     if (absl::EqualsIgnoreCase(words[i], option)) HideFrom(words, i + 1, count);
   }
@@ -78,7 +79,8 @@ void AppendQuoted(std::string& out, absl::string_view word) {
 }
 
 int64_t WallUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
@@ -99,8 +101,8 @@ std::vector<absl::string_view> RedactedWords(absl::Span<const absl::string_view>
     for (size_t i = 2; i + 1 < words.size(); i += 2) {
       if (IsSecretSetting(words[i])) HideFrom(shown, i + 1, 1);
     }
-  } else if (absl::EqualsIgnoreCase(name, "ACL") &&
-             (absl::EqualsIgnoreCase(words[1], "SETUSER") || absl::EqualsIgnoreCase(words[1], "DELUSER"))) {
+  } else if (absl::EqualsIgnoreCase(name, "ACL") && (absl::EqualsIgnoreCase(words[1], "SETUSER") ||
+                                                     absl::EqualsIgnoreCase(words[1], "DELUSER"))) {
     HideFrom(shown, 2);
   }
   return shown;
@@ -112,7 +114,8 @@ std::string MonitorLine(const Session& session, absl::Span<const absl::string_vi
   std::string line = absl::StrFormat("+%d.%06d [%d ", us / 1'000'000, us % 1'000'000, session.db);
   if (info.unix_socket) {
     // The peer's name is the socket's path and ":0".
-    absl::StrAppend(&line, "unix:", absl::string_view(info.address).substr(0, info.address.rfind(':')));
+    absl::StrAppend(&line,
+                    "unix:", absl::string_view(info.address).substr(0, info.address.rfind(':')));
   } else {
     line += info.address;
   }
@@ -135,7 +138,8 @@ void NoteDuration(Services& services, const Session& session, const CommandSpec&
                   absl::Span<const absl::string_view> words, int64_t usec) {
   services.latency.Add((spec.flags & kFast) != 0 ? "fast-command" : "command", usec / 1000);
   if (!services.slowlog.IsSlow(usec) || (spec.flags & kSkipSlowlog) != 0) return;
-  services.slowlog.Add(usec, WallUs() / 1'000'000, RedactedWords(words), session.peer->info().address, session.name);
+  services.slowlog.Add(usec, WallUs() / 1'000'000, RedactedWords(words),
+                       session.peer->info().address, session.name);
 }
 
 }  // namespace idemd::server

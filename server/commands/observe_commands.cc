@@ -57,7 +57,8 @@ constexpr CommandSpec kSlowlogSubcommands[] = {
      .group = Group::kServer,
      .since = "2.2.12",
      .complexity = "O(N) where N is the number of entries returned",
-     .summary = "The latest slow commands: number, time, microseconds, words, address and name of the client.",
+     .summary = "The latest slow commands: number, time, microseconds, words, address and name of "
+                "the client.",
      .args = kGetArgs},
     {.name = "HELP",
      .handler = &ReplyHelp,
@@ -82,21 +83,22 @@ constexpr CommandSpec kSlowlogSubcommands[] = {
      .complexity = "O(N) where N is the number of entries",
      .summary = "Forgets all slow commands."}};
 
-constexpr CommandSpec kObserveCommands[] = {{.name = "SLOWLOG",
-                                             .arity = -2,
-                                             .group = Group::kServer,
-                                             .since = "2.2.12",
-                                             .complexity = "Depends on subcommand.",
-                                             .summary = "Commands about the slow log.",
-                                             .subcommands = kSlowlogSubcommands},
-                                            {.name = "MONITOR",
-                                             .handler = &Monitor,
-                                             .arity = 1,
-                                             .flags = kAdmin | kNoScript | kLoading | kStale,
-                                             .group = Group::kServer,
-                                             .since = "1.0.0",
-                                             .complexity = "O(1); each command costs all connections a little more",
-                                             .summary = "Shows every command as the server runs it."}};
+constexpr CommandSpec kObserveCommands[] = {
+    {.name = "SLOWLOG",
+     .arity = -2,
+     .group = Group::kServer,
+     .since = "2.2.12",
+     .complexity = "Depends on subcommand.",
+     .summary = "Commands about the slow log.",
+     .subcommands = kSlowlogSubcommands},
+    {.name = "MONITOR",
+     .handler = &Monitor,
+     .arity = 1,
+     .flags = kAdmin | kNoScript | kLoading | kStale,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .complexity = "O(1); each command costs all connections a little more",
+     .summary = "Shows every command as the server runs it."}};
 
 }  // namespace
 

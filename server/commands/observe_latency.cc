@@ -61,7 +61,8 @@ std::string Ago(int64_t seconds) {
 }
 
 // A column per sample, filled from below; under it the sample's age, written downwards.
-void AppendColumns(const std::vector<LatencySample>& samples, int64_t low, int64_t high, std::string& out) {
+void AppendColumns(const std::vector<LatencySample>& samples, int64_t low, int64_t high,
+                   std::string& out) {
   const double range = high > low ? static_cast<double>(high - low) : 1.0;
   const int64_t now = static_cast<int64_t>(std::time(nullptr));
   std::vector<std::string> labels;
@@ -73,8 +74,9 @@ void AppendColumns(const std::vector<LatencySample>& samples, int64_t low, int64
   for (size_t row = kGraphRows; row-- > 0;) {
     for (const LatencySample& sample : samples) {
       // Half steps: '_' fills the lower half of a cell, '#' more.
-      const double height = static_cast<double>(sample.ms - low) / range * static_cast<double>(kGraphRows) -
-                            static_cast<double>(row);
+      const double height =
+          static_cast<double>(sample.ms - low) / range * static_cast<double>(kGraphRows) -
+          static_cast<double>(row);
       out += height > 0.5 ? '#' : (height > 0 || row == 0) ? '_' : ' ';
     }
     out += '\n';
@@ -98,11 +100,13 @@ void LatencyGraph(Context& c) {
     low = std::min(low, sample.ms);
     high = std::max(high, sample.ms);
   }
-  std::string graph = absl::StrCat(event.name, " - high ", high, " ms, low ", low, " ms (all time high ",
-                                   event.max_ms, " ms)\n", std::string(kGraphColumns, '-'), "\n");
+  std::string graph =
+      absl::StrCat(event.name, " - high ", high, " ms, low ", low, " ms (all time high ",
+                   event.max_ms, " ms)\n", std::string(kGraphColumns, '-'), "\n");
   for (size_t i = 0; i < event.samples.size(); i += kGraphColumns) {
     const auto first = event.samples.begin() + static_cast<std::ptrdiff_t>(i);
-    const auto last = event.samples.begin() + static_cast<std::ptrdiff_t>(std::min(event.samples.size(), i + kGraphColumns));
+    const auto last = event.samples.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                  event.samples.size(), i + kGraphColumns));
     AppendColumns({first, last}, low, high, graph);
   }
   c.reply.Verbatim(graph);
@@ -115,41 +119,49 @@ std::string Describe(const Event& event) {
   const double count = static_cast<double>(event.samples.size());
   const double average = sum / count;
   double deviation = 0;
-  for (const LatencySample& sample : event.samples) deviation += std::abs(static_cast<double>(sample.ms) - average);
+  for (const LatencySample& sample : event.samples)
+    deviation += std::abs(static_cast<double>(sample.ms) - average);
   const int64_t span = event.samples.back().unix_s - event.samples.front().unix_s;
-  return absl::StrFormat("%s: %d latency spikes (average %.0f ms, mean deviation %.0f ms, over %d seconds). Worst all "
-                         "time event %d ms.",
-                         event.name, event.samples.size(), average, deviation / count, span, event.max_ms);
+  return absl::StrFormat(
+      "%s: %d latency spikes (average %.0f ms, mean deviation %.0f ms, over %d seconds). Worst all "
+      "time event %d ms.",
+      event.name, event.samples.size(), average, deviation / count, span, event.max_ms);
 }
 
 void LatencyDoctor(Context& c) {
   const int64_t threshold_ms = c.services.latency.threshold_ms.load(std::memory_order_relaxed);
   if (threshold_ms == 0) {
     return c.reply.Verbatim(
-        "Latency monitoring is disabled in this server. Switch it on with \"CONFIG SET latency-monitor-threshold "
+        "Latency monitoring is disabled in this server. Switch it on with \"CONFIG SET "
+        "latency-monitor-threshold "
         "<milliseconds>\".\n");
   }
   const std::vector<Event> events = c.services.latency.Events();
   if (events.empty()) {
-    return c.reply.Verbatim(absl::StrCat("Nothing took ", threshold_ms, " ms or longer since the last reset.\n"));
+    return c.reply.Verbatim(
+        absl::StrCat("Nothing took ", threshold_ms, " ms or longer since the last reset.\n"));
   }
   std::string report = absl::StrCat("These took ", threshold_ms, " ms or longer:\n\n");
   size_t number = 0;
   for (const Event& event : events) absl::StrAppend(&report, ++number, ". ", Describe(event), "\n");
   absl::StrAppend(&report, "\nWhere to look next:\n\n",
                   "- SLOWLOG GET shows the slow commands themselves.\n",
-                  "- KEYS, FLUSHALL and SCAN with a large COUNT take time in proportion to the keys they visit.\n",
-                  "- If no command stands out, the machine may be short of CPU or swapping; compare INFO cpu.\n");
+                  "- KEYS, FLUSHALL and SCAN with a large COUNT take time in proportion to the "
+                  "keys they visit.\n",
+                  "- If no command stands out, the machine may be short of CPU or swapping; "
+                  "compare INFO cpu.\n");
   c.reply.Verbatim(report);
 }
 
-// The bound of a power of two of 1.024 us, in the whole microseconds that Redis' histograms show for it.
+// The bound of a power of two of 1.024 us, in the whole microseconds that Redis' histograms show
+// for it.
 int64_t BoundUsec(uint32_t octave) {
   const int64_t ns = int64_t{1024} << octave;
   return (ns + (ns >> 7) - 1) / 1000;
 }
 
-void WriteHistogram(const CommandEntry& entry, const CommandTotals& totals, protocol::Writer& reply) {
+void WriteHistogram(const CommandEntry& entry, const CommandTotals& totals,
+                    protocol::Writer& reply) {
   reply.Bulk(entry.full_name);
   reply.Map(2);
   reply.Bulk("calls");
@@ -203,25 +215,68 @@ constexpr ArgSpec kCommandsArgs[] = {{.name = "command", .optional = true, .mult
 constexpr uint32_t kFlags = kAdmin | kNoScript | kLoading | kStale;
 
 constexpr CommandSpec kSubcommands[] = {
-    {.name = "DOCTOR", .handler = &LatencyDoctor, .arity = 2, .flags = kFlags, .group = Group::kServer,
-     .since = "2.8.13", .summary = "A report for people on what took too long."},
-    {.name = "GRAPH", .handler = &LatencyGraph, .arity = 3, .flags = kFlags, .group = Group::kServer,
-     .since = "2.8.13", .summary = "Draws the samples of one event.", .args = kEventArgs},
-    {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .group = Group::kServer,
-     .since = "2.8.13", .summary = "Prints this help."},
-    {.name = "HISTOGRAM", .handler = &LatencyHistogram, .arity = -2, .flags = kFlags, .group = Group::kServer,
-     .since = "7.0.0", .complexity = "O(N) where N is the number of commands with samples",
-     .summary = "How many calls of each command took at most 1, 2, 4 ... microseconds.", .args = kCommandsArgs},
-    {.name = "HISTORY", .handler = &LatencyHistory, .arity = 3, .flags = kFlags, .group = Group::kServer,
-     .since = "2.8.13", .summary = "Time and milliseconds of one event's samples.", .args = kEventArgs},
-    {.name = "LATEST", .handler = &LatencyLatest, .arity = 2, .flags = kFlags, .group = Group::kServer,
-     .since = "2.8.13", .summary = "The latest sample of each event."},
-    {.name = "RESET", .handler = &LatencyReset, .arity = -2, .flags = kFlags, .group = Group::kServer,
-     .since = "2.8.13", .summary = "Forgets the samples of the named events, or of all.", .args = kEventsArgs}};
+    {.name = "DOCTOR",
+     .handler = &LatencyDoctor,
+     .arity = 2,
+     .flags = kFlags,
+     .group = Group::kServer,
+     .since = "2.8.13",
+     .summary = "A report for people on what took too long."},
+    {.name = "GRAPH",
+     .handler = &LatencyGraph,
+     .arity = 3,
+     .flags = kFlags,
+     .group = Group::kServer,
+     .since = "2.8.13",
+     .summary = "Draws the samples of one event.",
+     .args = kEventArgs},
+    {.name = "HELP",
+     .handler = &ReplyHelp,
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .group = Group::kServer,
+     .since = "2.8.13",
+     .summary = "Prints this help."},
+    {.name = "HISTOGRAM",
+     .handler = &LatencyHistogram,
+     .arity = -2,
+     .flags = kFlags,
+     .group = Group::kServer,
+     .since = "7.0.0",
+     .complexity = "O(N) where N is the number of commands with samples",
+     .summary = "How many calls of each command took at most 1, 2, 4 ... microseconds.",
+     .args = kCommandsArgs},
+    {.name = "HISTORY",
+     .handler = &LatencyHistory,
+     .arity = 3,
+     .flags = kFlags,
+     .group = Group::kServer,
+     .since = "2.8.13",
+     .summary = "Time and milliseconds of one event's samples.",
+     .args = kEventArgs},
+    {.name = "LATEST",
+     .handler = &LatencyLatest,
+     .arity = 2,
+     .flags = kFlags,
+     .group = Group::kServer,
+     .since = "2.8.13",
+     .summary = "The latest sample of each event."},
+    {.name = "RESET",
+     .handler = &LatencyReset,
+     .arity = -2,
+     .flags = kFlags,
+     .group = Group::kServer,
+     .since = "2.8.13",
+     .summary = "Forgets the samples of the named events, or of all.",
+     .args = kEventsArgs}};
 
-constexpr CommandSpec kLatencyCommands[] = {{.name = "LATENCY", .arity = -2, .group = Group::kServer,
-                                             .since = "2.8.13", .complexity = "Depends on subcommand.",
-                                             .summary = "Commands about latency.", .subcommands = kSubcommands}};
+constexpr CommandSpec kLatencyCommands[] = {{.name = "LATENCY",
+                                             .arity = -2,
+                                             .group = Group::kServer,
+                                             .since = "2.8.13",
+                                             .complexity = "Depends on subcommand.",
+                                             .summary = "Commands about latency.",
+                                             .subcommands = kSubcommands}};
 
 }  // namespace
 

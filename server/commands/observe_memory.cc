@@ -12,13 +12,19 @@
 namespace idemd::server {
 namespace {
 
-double Ratio(uint64_t a, uint64_t b) { return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b); }
-int64_t Difference(uint64_t a, uint64_t b) { return static_cast<int64_t>(a) - static_cast<int64_t>(b); }
+double Ratio(uint64_t a, uint64_t b) {
+  return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+}
+int64_t Difference(uint64_t a, uint64_t b) {
+  return static_cast<int64_t>(a) - static_cast<int64_t>(b);
+}
 
 void MemoryUsage(Context& c) {
-  for (size_t i = 3; i < c.words.size(); i += 2) {  // SAMPLES is for nested values; a string is known exactly
+  for (size_t i = 3; i < c.words.size();
+       i += 2) {  // SAMPLES is for nested values; a string is known exactly
     int64_t samples = 0;
-    if (!absl::EqualsIgnoreCase(c.words[i], "SAMPLES") || i + 1 == c.words.size()) return c.Syntax();
+    if (!absl::EqualsIgnoreCase(c.words[i], "SAMPLES") || i + 1 == c.words.size())
+      return c.Syntax();
     if (!c.Int(i + 1, &samples)) return;
     if (samples < 0) return c.Syntax();
   }
@@ -67,8 +73,9 @@ void MemoryStats(Context& c) {
   StatsMap map(c.reply);
   map.Int("peak.allocated", peak);
   map.Int("total.allocated", used);
-  for (const char* none : {"startup.allocated", "replication.backlog", "clients.slaves", "clients.normal",
-                           "cluster.links", "aof.buffer", "lua.caches", "functions.caches", "overhead.total"}) {
+  for (const char* none :
+       {"startup.allocated", "replication.backlog", "clients.slaves", "clients.normal",
+        "cluster.links", "aof.buffer", "lua.caches", "functions.caches", "overhead.total"}) {
     map.Int(none, int64_t{0});
   }
   map.Int("keys.count", keys);
@@ -94,17 +101,24 @@ void MemoryDoctor(Context& c) {
   const ProcessMemory memory = ReadProcessMemory();
   const uint64_t used = c.services.store.memory_bytes();
   if (used < kTooLittle) {
-    return c.reply.Verbatim("The server holds less than 5 MB of data, too little to tell anything from.\n");
+    return c.reply.Verbatim(
+        "The server holds less than 5 MB of data, too little to tell anything from.\n");
   }
   std::string report;
   if (Ratio(c.services.stats.peak_memory_bytes(), used) > 1.5) {
-    report += "- Peak: more than 1.5 times the present memory was in use before; MEMORY PURGE may give pages back.\n";
+    report +=
+        "- Peak: more than 1.5 times the present memory was in use before; MEMORY PURGE may give "
+        "pages back.\n";
   }
   if (Ratio(memory.active_bytes, memory.allocated_bytes) > 1.4) {
-    report += "- Fragmentation: the allocator keeps pages that are mostly free, as after many deletions.\n";
+    report +=
+        "- Fragmentation: the allocator keeps pages that are mostly free, as after many "
+        "deletions.\n";
   }
   if (Ratio(memory.rss_bytes, memory.allocated_bytes) > 1.6) {
-    report += "- Resident: the process takes far more memory than was asked for; MEMORY PURGE may help.\n";
+    report +=
+        "- Resident: the process takes far more memory than was asked for; MEMORY PURGE may "
+        "help.\n";
   }
   c.reply.Verbatim(report.empty() ? "Memory looks healthy.\n" : report);
 }
@@ -124,24 +138,57 @@ constexpr ArgSpec kUsageArgs[] = {
     {.name = "key", .type = ArgType::kKey},
     {.name = "count", .type = ArgType::kInteger, .token = "SAMPLES", .optional = true}};
 
-constexpr CommandSpec kSubcommands[] = {
-    {.name = "DOCTOR", .handler = &MemoryDoctor, .arity = 2, .group = Group::kServer, .since = "4.0.0",
-     .summary = "A report for people on how memory is used."},
-    {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .group = Group::kServer,
-     .since = "4.0.0", .summary = "Prints this help."},
-    {.name = "MALLOC-STATS", .handler = &MemoryMallocStats, .arity = 2, .group = Group::kServer, .since = "4.0.0",
-     .complexity = "Depends on how much memory is allocated", .summary = "The allocator's own report."},
-    {.name = "PURGE", .handler = &MemoryPurge, .arity = 2, .group = Group::kServer, .since = "4.0.0",
-     .complexity = "Depends on how much memory is allocated", .summary = "Gives freed pages back to the system."},
-    {.name = "STATS", .handler = &MemoryStats, .arity = 2, .group = Group::kServer, .since = "4.0.0",
-     .summary = "Where the memory goes, in numbers."},
-    {.name = "USAGE", .handler = &MemoryUsage, .arity = -3, .flags = kReadonly, .keys = Keys::At(2),
-     .key_flags = "RO", .group = Group::kServer, .since = "4.0.0",
-     .summary = "The bytes that a key and its value take.", .args = kUsageArgs}};
+constexpr CommandSpec kSubcommands[] = {{.name = "DOCTOR",
+                                         .handler = &MemoryDoctor,
+                                         .arity = 2,
+                                         .group = Group::kServer,
+                                         .since = "4.0.0",
+                                         .summary = "A report for people on how memory is used."},
+                                        {.name = "HELP",
+                                         .handler = &ReplyHelp,
+                                         .arity = 2,
+                                         .flags = kLoading | kStale,
+                                         .group = Group::kServer,
+                                         .since = "4.0.0",
+                                         .summary = "Prints this help."},
+                                        {.name = "MALLOC-STATS",
+                                         .handler = &MemoryMallocStats,
+                                         .arity = 2,
+                                         .group = Group::kServer,
+                                         .since = "4.0.0",
+                                         .complexity = "Depends on how much memory is allocated",
+                                         .summary = "The allocator's own report."},
+                                        {.name = "PURGE",
+                                         .handler = &MemoryPurge,
+                                         .arity = 2,
+                                         .group = Group::kServer,
+                                         .since = "4.0.0",
+                                         .complexity = "Depends on how much memory is allocated",
+                                         .summary = "Gives freed pages back to the system."},
+                                        {.name = "STATS",
+                                         .handler = &MemoryStats,
+                                         .arity = 2,
+                                         .group = Group::kServer,
+                                         .since = "4.0.0",
+                                         .summary = "Where the memory goes, in numbers."},
+                                        {.name = "USAGE",
+                                         .handler = &MemoryUsage,
+                                         .arity = -3,
+                                         .flags = kReadonly,
+                                         .keys = Keys::At(2),
+                                         .key_flags = "RO",
+                                         .group = Group::kServer,
+                                         .since = "4.0.0",
+                                         .summary = "The bytes that a key and its value take.",
+                                         .args = kUsageArgs}};
 
-constexpr CommandSpec kMemoryCommands[] = {{.name = "MEMORY", .arity = -2, .group = Group::kServer, .since = "4.0.0",
+constexpr CommandSpec kMemoryCommands[] = {{.name = "MEMORY",
+                                            .arity = -2,
+                                            .group = Group::kServer,
+                                            .since = "4.0.0",
                                             .complexity = "Depends on subcommand.",
-                                            .summary = "Commands about memory.", .subcommands = kSubcommands}};
+                                            .summary = "Commands about memory.",
+                                            .subcommands = kSubcommands}};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Commands about the process and whole databases: TIME, DBSIZE, FLUSHALL, SWAPDB, ROLE, SHUTDOWN, WAIT and kin.
+// Commands about the process and whole databases: TIME, DBSIZE, FLUSHALL, SWAPDB, ROLE, SHUTDOWN,
+// WAIT and kin.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -20,7 +21,8 @@ namespace {
 constexpr absl::string_view kNoPersistence = "ERR persistence is not part of this version";
 constexpr absl::string_view kNoReplication = "ERR replication is not part of this version";
 
-// What clients send as TIME is compared with deadlines, so it is read on the clock that decides about them.
+// What clients send as TIME is compared with deadlines, so it is read on the clock that decides
+// about them.
 void Time(Context& c) {
   const int64_t us = c.services.store.clock().NowNs() / 1000;
   c.reply.Array(2);
@@ -30,7 +32,8 @@ void Time(Context& c) {
 
 void DbSize(Context& c) { c.reply.Integer(static_cast<int64_t>(c.Data().Size(c.db()))); }
 
-// Both modes flush at once: what readers still look at is freed by the epochs, never on the caller's time.
+// Both modes flush at once: what readers still look at is freed by the epochs, never on the
+// caller's time.
 bool FlushMode(Context& c) {
   if (c.words.size() == 1) return true;
   if (c.words.size() == 2 &&
@@ -58,9 +61,11 @@ void FlushDb(Context& c) {
 void SwapDb(Context& c) {
   int64_t a = 0;
   int64_t b = 0;
-  if (!c.Int(1, &a, "ERR invalid first DB index") || !c.Int(2, &b, "ERR invalid second DB index")) return;
+  if (!c.Int(1, &a, "ERR invalid first DB index") || !c.Int(2, &b, "ERR invalid second DB index"))
+    return;
   const int64_t databases = c.services.settings.databases.load(std::memory_order_relaxed);
-  if (a < 0 || b < 0 || a >= databases || b >= databases) return c.reply.Error(protocol::errors::kDbIndex);
+  if (a < 0 || b < 0 || a >= databases || b >= databases)
+    return c.reply.Error(protocol::errors::kDbIndex);
   if (a != b) {
     c.Data().LockAll();
     c.Data().SwapDb(static_cast<storage::DbIndex>(a), static_cast<storage::DbIndex>(b));
@@ -74,7 +79,8 @@ void LastSave(Context& c) { c.reply.Integer(c.services.started_ms / 1000); }
 void NoPersistence(Context& c) { c.reply.Error(kNoPersistence); }
 
 void BgSave(Context& c) {
-  if (c.words.size() > 2 || (c.words.size() == 2 && !absl::EqualsIgnoreCase(c.words[1], "SCHEDULE"))) {
+  if (c.words.size() > 2 ||
+      (c.words.size() == 2 && !absl::EqualsIgnoreCase(c.words[1], "SCHEDULE"))) {
     return c.Syntax();
   }
   c.reply.Error(kNoPersistence);
@@ -88,7 +94,8 @@ void Role(Context& c) {
 }
 
 void ReplicaOf(Context& c) {
-  if (absl::EqualsIgnoreCase(c.words[1], "NO") && absl::EqualsIgnoreCase(c.words[2], "ONE")) return c.reply.Ok();
+  if (absl::EqualsIgnoreCase(c.words[1], "NO") && absl::EqualsIgnoreCase(c.words[2], "ONE"))
+    return c.reply.Ok();
   int64_t port = 0;
   if (!protocol::ParseInt64(c.words[2], &port) || port < 0 || port > 65535) {
     return c.reply.Error("ERR Invalid master port");
@@ -99,7 +106,8 @@ void ReplicaOf(Context& c) {
 void Wait(Context& c) {
   int64_t replicas = 0;
   int64_t timeout = 0;
-  if (!c.Int(1, &replicas) || !c.Int(2, &timeout, "ERR timeout is not an integer or out of range")) return;
+  if (!c.Int(1, &replicas) || !c.Int(2, &timeout, "ERR timeout is not an integer or out of range"))
+    return;
   if (timeout < 0) return c.reply.Error("ERR timeout is negative");
   c.reply.Integer(0);  // there are no replicas whose acknowledgement could come
 }
@@ -113,11 +121,17 @@ struct ShutdownOptions {
 
 bool ParseShutdown(Context& c, ShutdownOptions& o) {
   for (size_t i = 1; i < c.words.size(); ++i) {
-    if (absl::EqualsIgnoreCase(c.words[i], "NOSAVE")) o.nosave = true;
-    else if (absl::EqualsIgnoreCase(c.words[i], "SAVE")) o.save = true;
-    else if (absl::EqualsIgnoreCase(c.words[i], "ABORT")) o.abort = true;
-    else if (absl::EqualsIgnoreCase(c.words[i], "NOW") || absl::EqualsIgnoreCase(c.words[i], "FORCE")) o.other = true;
-    else return false;
+    if (absl::EqualsIgnoreCase(c.words[i], "NOSAVE"))
+      o.nosave = true;
+    else if (absl::EqualsIgnoreCase(c.words[i], "SAVE"))
+      o.save = true;
+    else if (absl::EqualsIgnoreCase(c.words[i], "ABORT"))
+      o.abort = true;
+    else if (absl::EqualsIgnoreCase(c.words[i], "NOW") ||
+             absl::EqualsIgnoreCase(c.words[i], "FORCE"))
+      o.other = true;
+    else
+      return false;
   }
   return !(o.save && o.nosave) && !(o.abort && (o.save || o.nosave || o.other));
 }
@@ -133,11 +147,13 @@ void Shutdown(Context& c) {
 
 void Lolwut(Context& c) {
   int64_t version = 0;
-  if (c.words.size() >= 3 && absl::EqualsIgnoreCase(c.words[1], "VERSION") && !c.Int(2, &version)) return;
+  if (c.words.size() >= 3 && absl::EqualsIgnoreCase(c.words[1], "VERSION") && !c.Int(2, &version))
+    return;
   std::string art;
   // Two callers knock with the same key; one door opens.
-  absl::StrAppend(&art, "  o-m  o-m       _______\n", "   \\    /   ->  |  1 | 0 |\n", "    claim        -------\n\n",
-                  "idemd ver. ", kIdemdVersion, ", speaks Redis ver. ", kRedisVersion, "\n");
+  absl::StrAppend(&art, "  o-m  o-m       _______\n", "   \\    /   ->  |  1 | 0 |\n",
+                  "    claim        -------\n\n", "idemd ver. ", kIdemdVersion,
+                  ", speaks Redis ver. ", kRedisVersion, "\n");
   c.reply.Verbatim(art);
 }
 
@@ -162,8 +178,10 @@ void DebugSleep(Context& c) {
 void Debug(Context& c) {
   if (!DebugAllowed(c)) {
     return c.reply.Error(
-        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a "
-        "local connection, otherwise you need to set this option in the configuration file, and then restart the "
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
+        "you can run it from a "
+        "local connection, otherwise you need to set this option in the configuration file, and "
+        "then restart the "
         "server.");
   }
   if (absl::EqualsIgnoreCase(c.words[1], "SLEEP") && c.words.size() == 3) return DebugSleep(c);
@@ -173,7 +191,8 @@ void Debug(Context& c) {
 void FunctionFlush(Context& c) {
   const bool one_mode = c.words.size() == 3 && (absl::EqualsIgnoreCase(c.words[2], "SYNC") ||
                                                 absl::EqualsIgnoreCase(c.words[2], "ASYNC"));
-  if (c.words.size() > 2 && !one_mode) return c.reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+  if (c.words.size() > 2 && !one_mode)
+    return c.reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
   c.reply.Ok();
 }
 
@@ -188,19 +207,26 @@ void FunctionList(Context& c) {
   c.reply.Array(0);
 }
 
-constexpr ArgSpec kFlushModes[] = {{.name = "async", .type = ArgType::kToken, .token = "ASYNC", .since = "4.0.0"},
-                                   {.name = "sync", .type = ArgType::kToken, .token = "SYNC", .since = "6.2.0"}};
-constexpr ArgSpec kFlushArgs[] = {{.name = "mode", .type = ArgType::kOneOf, .optional = true, .args = kFlushModes}};
+constexpr ArgSpec kFlushModes[] = {
+    {.name = "async", .type = ArgType::kToken, .token = "ASYNC", .since = "4.0.0"},
+    {.name = "sync", .type = ArgType::kToken, .token = "SYNC", .since = "6.2.0"}};
+constexpr ArgSpec kFlushArgs[] = {
+    {.name = "mode", .type = ArgType::kOneOf, .optional = true, .args = kFlushModes}};
 constexpr ArgSpec kSwapArgs[] = {{.name = "index1", .type = ArgType::kInteger},
                                  {.name = "index2", .type = ArgType::kInteger}};
-constexpr ArgSpec kBgSaveArgs[] = {
-    {.name = "schedule", .type = ArgType::kToken, .token = "SCHEDULE", .optional = true, .since = "3.2.2"}};
+constexpr ArgSpec kBgSaveArgs[] = {{.name = "schedule",
+                                    .type = ArgType::kToken,
+                                    .token = "SCHEDULE",
+                                    .optional = true,
+                                    .since = "3.2.2"}};
 constexpr ArgSpec kHostPort[] = {{.name = "host"}, {.name = "port", .type = ArgType::kInteger}};
 constexpr ArgSpec kNoOne[] = {{.name = "no", .type = ArgType::kToken, .token = "NO"},
                               {.name = "one", .type = ArgType::kToken, .token = "ONE"}};
-constexpr ArgSpec kReplicaForms[] = {{.name = "host-port", .type = ArgType::kBlock, .args = kHostPort},
-                                     {.name = "no-one", .type = ArgType::kBlock, .args = kNoOne}};
-constexpr ArgSpec kReplicaArgs[] = {{.name = "args", .type = ArgType::kOneOf, .args = kReplicaForms}};
+constexpr ArgSpec kReplicaForms[] = {
+    {.name = "host-port", .type = ArgType::kBlock, .args = kHostPort},
+    {.name = "no-one", .type = ArgType::kBlock, .args = kNoOne}};
+constexpr ArgSpec kReplicaArgs[] = {
+    {.name = "args", .type = ArgType::kOneOf, .args = kReplicaForms}};
 constexpr ArgSpec kWaitArgs[] = {{.name = "numreplicas", .type = ArgType::kInteger},
                                  {.name = "timeout", .type = ArgType::kInteger}};
 constexpr ArgSpec kSaveChoice[] = {{.name = "nosave", .type = ArgType::kToken, .token = "NOSAVE"},
@@ -208,8 +234,16 @@ constexpr ArgSpec kSaveChoice[] = {{.name = "nosave", .type = ArgType::kToken, .
 constexpr ArgSpec kShutdownArgs[] = {
     {.name = "save-selector", .type = ArgType::kOneOf, .optional = true, .args = kSaveChoice},
     {.name = "now", .type = ArgType::kToken, .token = "NOW", .optional = true, .since = "7.0.0"},
-    {.name = "force", .type = ArgType::kToken, .token = "FORCE", .optional = true, .since = "7.0.0"},
-    {.name = "abort", .type = ArgType::kToken, .token = "ABORT", .optional = true, .since = "7.0.0"}};
+    {.name = "force",
+     .type = ArgType::kToken,
+     .token = "FORCE",
+     .optional = true,
+     .since = "7.0.0"},
+    {.name = "abort",
+     .type = ArgType::kToken,
+     .token = "ABORT",
+     .optional = true,
+     .since = "7.0.0"}};
 constexpr ArgSpec kLolwutArgs[] = {
     {.name = "version", .type = ArgType::kInteger, .token = "VERSION", .optional = true}};
 constexpr ArgSpec kDebugArgs[] = {{.name = "seconds", .type = ArgType::kDouble, .token = "SLEEP"}};
@@ -218,55 +252,169 @@ constexpr ArgSpec kFunctionListArgs[] = {
     {.name = "withcode", .type = ArgType::kToken, .token = "WITHCODE", .optional = true}};
 
 constexpr CommandSpec kFunctionSubcommands[] = {
-    {.name = "FLUSH", .handler = &FunctionFlush, .arity = -2, .flags = kNoScript | kWrite, .group = Group::kScripting,
-     .since = "7.0.0", .summary = "Deletes all functions; there are none in this version.", .args = kFlushArgs},
-    {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .group = Group::kScripting,
-     .since = "7.0.0", .summary = "Prints this help."},
-    {.name = "LIST", .handler = &FunctionList, .arity = -2, .flags = kNoScript, .group = Group::kScripting,
-     .since = "7.0.0", .summary = "Lists all functions; there are none in this version.",
+    {.name = "FLUSH",
+     .handler = &FunctionFlush,
+     .arity = -2,
+     .flags = kNoScript | kWrite,
+     .group = Group::kScripting,
+     .since = "7.0.0",
+     .summary = "Deletes all functions; there are none in this version.",
+     .args = kFlushArgs},
+    {.name = "HELP",
+     .handler = &ReplyHelp,
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .group = Group::kScripting,
+     .since = "7.0.0",
+     .summary = "Prints this help."},
+    {.name = "LIST",
+     .handler = &FunctionList,
+     .arity = -2,
+     .flags = kNoScript,
+     .group = Group::kScripting,
+     .since = "7.0.0",
+     .summary = "Lists all functions; there are none in this version.",
      .args = kFunctionListArgs}};
 
 constexpr CommandSpec kServerCommands[] = {
-    {.name = "TIME", .handler = &Time, .arity = 1, .flags = kLoading | kStale | kFast, .group = Group::kServer,
-     .since = "2.6.0", .summary = "The server's clock: seconds since 1970, and microseconds."},
-    {.name = "DBSIZE", .handler = &DbSize, .arity = 1, .flags = kReadonly | kFast, .group = Group::kServer,
-     .since = "1.0.0", .summary = "The number of keys in the selected database.", .categories = "keyspace"},
-    {.name = "FLUSHALL", .handler = &FlushAll, .arity = -1, .flags = kWrite | kDangerous | kAnyKeys, .group = Group::kServer,
-     .since = "1.0.0", .complexity = "O(N) where N is the number of keys in all databases",
-     .summary = "Removes all keys of all databases.", .args = kFlushArgs, .categories = "keyspace"},
-    {.name = "FLUSHDB", .handler = &FlushDb, .arity = -1, .flags = kWrite | kDangerous | kAnyKeys, .group = Group::kServer,
-     .since = "1.0.0", .complexity = "O(N) where N is the number of keys in the selected database",
-     .summary = "Removes all keys of the selected database.", .args = kFlushArgs, .categories = "keyspace"},
-    {.name = "SWAPDB", .handler = &SwapDb, .arity = 3, .flags = kWrite | kFast | kDangerous | kAnyKeys, .group = Group::kServer,
-     .since = "4.0.0", .summary = "Exchanges two databases, for all connections at once.", .args = kSwapArgs, .categories = "keyspace"},
-    {.name = "LASTSAVE", .handler = &LastSave, .arity = 1, .flags = kLoading | kStale | kFast | kDangerous,
-     .group = Group::kServer, .since = "1.0.0", .summary = "When the data was last saved; here, when the server started.", .categories = "admin"},
-    {.name = "SAVE", .handler = &NoPersistence, .arity = 1, .flags = kNoAsyncLoading | kAdmin | kNoScript | kNoMulti,
-     .group = Group::kServer, .since = "1.0.0", .summary = "Not supported by this version."},
-    {.name = "BGSAVE", .handler = &BgSave, .arity = -1, .flags = kNoAsyncLoading | kAdmin | kNoScript,
-     .group = Group::kServer, .since = "1.0.0", .summary = "Not supported by this version.", .args = kBgSaveArgs},
-    {.name = "BGREWRITEAOF", .handler = &NoPersistence, .arity = 1, .flags = kNoAsyncLoading | kAdmin | kNoScript,
-     .group = Group::kServer, .since = "1.0.0", .summary = "Not supported by this version."},
-    {.name = "ROLE", .handler = &Role, .arity = 1, .flags = kNoScript | kLoading | kStale | kFast | kDangerous,
-     .group = Group::kServer, .since = "2.8.12", .summary = "The server's part in replication: it is a master without replicas.", .categories = "admin"},
-    {.name = "REPLICAOF", .handler = &ReplicaOf, .arity = 3, .flags = kNoAsyncLoading | kAdmin | kNoScript | kStale,
-     .group = Group::kServer, .since = "5.0.0", .summary = "Only NO ONE is supported by this version.",
+    {.name = "TIME",
+     .handler = &Time,
+     .arity = 1,
+     .flags = kLoading | kStale | kFast,
+     .group = Group::kServer,
+     .since = "2.6.0",
+     .summary = "The server's clock: seconds since 1970, and microseconds."},
+    {.name = "DBSIZE",
+     .handler = &DbSize,
+     .arity = 1,
+     .flags = kReadonly | kFast,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .summary = "The number of keys in the selected database.",
+     .categories = "keyspace"},
+    {.name = "FLUSHALL",
+     .handler = &FlushAll,
+     .arity = -1,
+     .flags = kWrite | kDangerous | kAnyKeys,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .complexity = "O(N) where N is the number of keys in all databases",
+     .summary = "Removes all keys of all databases.",
+     .args = kFlushArgs,
+     .categories = "keyspace"},
+    {.name = "FLUSHDB",
+     .handler = &FlushDb,
+     .arity = -1,
+     .flags = kWrite | kDangerous | kAnyKeys,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .complexity = "O(N) where N is the number of keys in the selected database",
+     .summary = "Removes all keys of the selected database.",
+     .args = kFlushArgs,
+     .categories = "keyspace"},
+    {.name = "SWAPDB",
+     .handler = &SwapDb,
+     .arity = 3,
+     .flags = kWrite | kFast | kDangerous | kAnyKeys,
+     .group = Group::kServer,
+     .since = "4.0.0",
+     .summary = "Exchanges two databases, for all connections at once.",
+     .args = kSwapArgs,
+     .categories = "keyspace"},
+    {.name = "LASTSAVE",
+     .handler = &LastSave,
+     .arity = 1,
+     .flags = kLoading | kStale | kFast | kDangerous,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .summary = "When the data was last saved; here, when the server started.",
+     .categories = "admin"},
+    {.name = "SAVE",
+     .handler = &NoPersistence,
+     .arity = 1,
+     .flags = kNoAsyncLoading | kAdmin | kNoScript | kNoMulti,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .summary = "Not supported by this version."},
+    {.name = "BGSAVE",
+     .handler = &BgSave,
+     .arity = -1,
+     .flags = kNoAsyncLoading | kAdmin | kNoScript,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .summary = "Not supported by this version.",
+     .args = kBgSaveArgs},
+    {.name = "BGREWRITEAOF",
+     .handler = &NoPersistence,
+     .arity = 1,
+     .flags = kNoAsyncLoading | kAdmin | kNoScript,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .summary = "Not supported by this version."},
+    {.name = "ROLE",
+     .handler = &Role,
+     .arity = 1,
+     .flags = kNoScript | kLoading | kStale | kFast | kDangerous,
+     .group = Group::kServer,
+     .since = "2.8.12",
+     .summary = "The server's part in replication: it is a master without replicas.",
+     .categories = "admin"},
+    {.name = "REPLICAOF",
+     .handler = &ReplicaOf,
+     .arity = 3,
+     .flags = kNoAsyncLoading | kAdmin | kNoScript | kStale,
+     .group = Group::kServer,
+     .since = "5.0.0",
+     .summary = "Only NO ONE is supported by this version.",
      .args = kReplicaArgs},
-    {.name = "SLAVEOF", .handler = &ReplicaOf, .arity = 3, .flags = kNoAsyncLoading | kAdmin | kNoScript | kStale,
-     .group = Group::kServer, .since = "1.0.0", .summary = "An older name of REPLICAOF.", .args = kReplicaArgs},
-    {.name = "WAIT", .handler = &Wait, .arity = 3, .flags = kNoScript, .group = Group::kGeneric, .since = "3.0.0",
-     .summary = "How many replicas have the writes of this connection; there are none.", .args = kWaitArgs,
+    {.name = "SLAVEOF",
+     .handler = &ReplicaOf,
+     .arity = 3,
+     .flags = kNoAsyncLoading | kAdmin | kNoScript | kStale,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .summary = "An older name of REPLICAOF.",
+     .args = kReplicaArgs},
+    {.name = "WAIT",
+     .handler = &Wait,
+     .arity = 3,
+     .flags = kNoScript,
+     .group = Group::kGeneric,
+     .since = "3.0.0",
+     .summary = "How many replicas have the writes of this connection; there are none.",
+     .args = kWaitArgs,
      .categories = "connection"},
-    {.name = "SHUTDOWN", .handler = &Shutdown, .arity = -1,
-     .flags = kAdmin | kNoScript | kLoading | kStale | kNoMulti | kAllowBusy, .group = Group::kServer, .since = "1.0.0",
-     .summary = "Stops the server.", .args = kShutdownArgs},
-    {.name = "LOLWUT", .handler = &Lolwut, .arity = -1, .flags = kReadonly | kFast, .group = Group::kServer,
-     .since = "5.0.0", .summary = "Draws something, and tells the version.", .args = kLolwutArgs},
-    {.name = "DEBUG", .handler = &Debug, .arity = -2, .flags = kAdmin | kNoScript | kLoading | kStale | kProtected,
-     .group = Group::kServer, .since = "1.0.0", .complexity = "Depends on subcommand.",
-     .summary = "For tests: SLEEP stops the connection's thread for a while.", .args = kDebugArgs},
-    {.name = "FUNCTION", .arity = -2, .group = Group::kScripting, .since = "7.0.0",
-     .complexity = "Depends on subcommand.", .summary = "Commands about functions.",
+    {.name = "SHUTDOWN",
+     .handler = &Shutdown,
+     .arity = -1,
+     .flags = kAdmin | kNoScript | kLoading | kStale | kNoMulti | kAllowBusy,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .summary = "Stops the server.",
+     .args = kShutdownArgs},
+    {.name = "LOLWUT",
+     .handler = &Lolwut,
+     .arity = -1,
+     .flags = kReadonly | kFast,
+     .group = Group::kServer,
+     .since = "5.0.0",
+     .summary = "Draws something, and tells the version.",
+     .args = kLolwutArgs},
+    {.name = "DEBUG",
+     .handler = &Debug,
+     .arity = -2,
+     .flags = kAdmin | kNoScript | kLoading | kStale | kProtected,
+     .group = Group::kServer,
+     .since = "1.0.0",
+     .complexity = "Depends on subcommand.",
+     .summary = "For tests: SLEEP stops the connection's thread for a while.",
+     .args = kDebugArgs},
+    {.name = "FUNCTION",
+     .arity = -2,
+     .group = Group::kScripting,
+     .since = "7.0.0",
+     .complexity = "Depends on subcommand.",
+     .summary = "Commands about functions.",
      .subcommands = kFunctionSubcommands}};
 
 }  // namespace

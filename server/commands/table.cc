@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "server/admin/stats.h"
 #include "server/check.h"
 #include "server/commands/groups.h"
 
@@ -75,6 +76,7 @@ CommandEntry* CommandTable::Add(const CommandSpec& spec, CommandEntry* parent) {
   entry->full_name = absl::AsciiStrToLower(spec.name);
   if (parent != nullptr) entry->full_name = absl::StrCat(parent->full_name, "|", entry->full_name);
   IDEMD_CHECK(entry->full_name.size() <= kNameBytesMax, entry->full_name);
+  IDEMD_CHECK(entry->ordinal < kCommandsMax, "every command has its place in the statistics");
   CheckSpec(spec, entry->full_name);
   IDEMD_CHECK(by_name_.emplace(entry->full_name, entry).second,
               absl::StrCat(entry->full_name, " is declared once"));

@@ -81,7 +81,8 @@ TEST(SlowLog, LongWordsAreCutAsRedisCutsThem) {
   const std::string fits(128, 'A');
   const std::string longer(129, 'B');
   Add(log, {fits, longer});
-  EXPECT_THAT(log.Latest(1)[0].words, ElementsAre(fits, longer.substr(0, 128) + "... (1 more bytes)"));
+  EXPECT_THAT(log.Latest(1)[0].words,
+              ElementsAre(fits, longer.substr(0, 128) + "... (1 more bytes)"));
 }
 
 }  // namespace

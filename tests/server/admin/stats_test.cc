@@ -26,7 +26,8 @@ TEST(LatencyClasses, EachDurationFallsIntoAClassWhoseBoundsHoldIt) {
 
 TEST(LatencyClasses, AClassIsAtMostAQuarterWide) {
   for (int64_t usec = 2; usec < 2'000'000; usec = usec * 5 / 4 + 1) {
-    const double shown = static_cast<double>(LatencyClasses::UpperNs(LatencyClasses::ClassOf(usec))) / 1000.0;
+    const double shown =
+        static_cast<double>(LatencyClasses::UpperNs(LatencyClasses::ClassOf(usec))) / 1000.0;
     EXPECT_LE(shown, static_cast<double>(usec) * 1.26) << usec;
   }
 }
@@ -68,6 +69,35 @@ TEST(ServerStats, SumsWhatThreadsCounted) {
   EXPECT_EQ(command.failed, 400u);
   EXPECT_EQ(command.rejected, 4u);
   EXPECT_EQ(stats.Command(8).calls, 0u);
+}
+
+TEST(ServerStats, CanBeReadAndResetWhileThreadsCount) {
+  ServerStats stats;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 2; ++t) {
+    threads.emplace_back([&stats, &stop, t] {
+      ThreadStats& mine = stats.Register();
+      for (uint32_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
+        mine.OnCommand(i % 40 + t, 2, false);
+        if (i % 64 == 0) mine.OnError("CODE" + std::to_string(i % 640));
+      }
+    });
+  }
+  uint64_t last = 0;
+  for (int i = 0; i < 200; ++i) {
+    if (i == 100) {
+      stats.Reset();
+      last = 0;
+    }
+    const uint64_t calls = stats.Totals().commands;
+    EXPECT_GE(calls, last);
+    last = calls;
+    for (const ErrorTotals& error : stats.Errors()) EXPECT_EQ(error.code.substr(0, 4), "CODE");
+    EXPECT_GE(stats.Command(3).usec, 0u);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(ServerStats, AResetHidesWhatWasBeforeAndKeepsCounting) {

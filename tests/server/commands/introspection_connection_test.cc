@@ -22,7 +22,8 @@ TEST_F(ConnectionCommandsTest, PingAnswersPongOrTheMessage) {
 
 TEST_F(ConnectionCommandsTest, HelloSwitchesTheProtocolOfItsOwnReply) {
   const std::string in3 = Run("HELLO 3 SETNAME worker");
-  EXPECT_THAT(in3, StartsWith("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n"));
+  EXPECT_THAT(in3,
+              StartsWith("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n"));
   EXPECT_EQ(me_->session.resp, 3);
   EXPECT_EQ(Run("CLIENT GETNAME"), "$6\r\nworker\r\n");
   EXPECT_THAT(Run("HELLO 2"), StartsWith("*14\r\n"));
@@ -41,8 +42,10 @@ TEST_F(ConnectionCommandsTest, NothingButALoginWorksBeforeTheLogin) {
   auto stranger = Connect();
   EXPECT_EQ(Run(*stranger, "PING"), "-NOAUTH Authentication required.\r\n");
   EXPECT_THAT(Run(*stranger, "HELLO 3"), StartsWith("-NOAUTH HELLO must be called"));
-  EXPECT_EQ(Run(*stranger, "AUTH wrong"), "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
-  EXPECT_EQ(Run(*stranger, "AUTH other secret"), "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+  EXPECT_EQ(Run(*stranger, "AUTH wrong"),
+            "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+  EXPECT_EQ(Run(*stranger, "AUTH other secret"),
+            "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
   EXPECT_EQ(Run(*stranger, "PING"), "-NOAUTH Authentication required.\r\n");
   EXPECT_EQ(Run(*stranger, "AUTH default secret"), "+OK\r\n");
   EXPECT_EQ(Run(*stranger, "PING"), "+PONG\r\n");
@@ -55,7 +58,8 @@ TEST_F(ConnectionCommandsTest, NothingButALoginWorksBeforeTheLogin) {
 }
 
 TEST_F(ConnectionCommandsTest, AuthWithoutAPasswordSetIsAskedBack) {
-  EXPECT_THAT(Run("AUTH x"), StartsWith("-ERR AUTH <password> called without any password configured"));
+  EXPECT_THAT(Run("AUTH x"),
+              StartsWith("-ERR AUTH <password> called without any password configured"));
   EXPECT_EQ(Run("AUTH default anything"), "+OK\r\n");
 }
 
@@ -97,11 +101,14 @@ TEST_F(ClientCommandsTest, ListShowsEveryoneWithRedisFieldsInOrder) {
   Run(*other, "CLIENT SETNAME other");
   Run(*other, "CLIENT SETINFO LIB-NAME redis-py");
   const std::string list = Run("CLIENT LIST");
-  EXPECT_THAT(list, ::testing::ContainsRegex(
-                        "id=1 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=8 name= age=-?[0-9]+ idle=[0-9]+ flags=N db=0 "
-                        "sub=0 psub=0 ssub=0 multi=-1 qbuf=[0-9]+ qbuf-free=[0-9]+ argv-mem=[0-9]+ multi-mem=0 "
-                        "rbs=[0-9]+ rbp=[0-9]+ obl=[0-9]+ oll=0 omem=0 tot-mem=[0-9]+ events=r cmd=client\\|list "
-                        "user=default redir=-1 resp=2 lib-name= lib-ver="));
+  EXPECT_THAT(
+      list,
+      ::testing::ContainsRegex(
+          "id=1 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=8 name= age=-?[0-9]+ idle=[0-9]+ "
+          "flags=N db=0 "
+          "sub=0 psub=0 ssub=0 multi=-1 qbuf=[0-9]+ qbuf-free=[0-9]+ argv-mem=[0-9]+ multi-mem=0 "
+          "rbs=[0-9]+ rbp=[0-9]+ obl=[0-9]+ oll=0 omem=0 tot-mem=[0-9]+ events=r cmd=client\\|list "
+          "user=default redir=-1 resp=2 lib-name= lib-ver="));
   EXPECT_THAT(list, HasSubstr("id=2 addr=127.0.0.1:6000"));
   EXPECT_THAT(list, HasSubstr("name=other"));
   EXPECT_THAT(list, HasSubstr("lib-name=redis-py"));
@@ -169,13 +176,58 @@ TEST_F(ClientCommandsTest, TrackingIsTruthfullyOff) {
   EXPECT_EQ(Run("CLIENT TRACKING OFF"), "+OK\r\n");
   EXPECT_EQ(Run("CLIENT TRACKING ON"), "-ERR CLIENT TRACKING is not supported by this version\r\n");
   EXPECT_EQ(Run("CLIENT GETREDIR"), ":-1\r\n");
-  EXPECT_EQ(Run("CLIENT TRACKINGINFO"), "*6\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n$8\r\nprefixes\r\n*0\r\n");
+  EXPECT_EQ(
+      Run("CLIENT TRACKINGINFO"),
+      "*6\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n$8\r\nprefixes\r\n*0\r\n");
+}
+
+TEST_F(ClientCommandsTest, UnblockEndsTheWaitOfAnotherConnectionOnce) {
+  auto waiting = Connect("127.0.0.1:6000");
+  Run("IDEM.RESERVE job LEASE 60000");
+  EXPECT_EQ(Run(*waiting, "IDEM.RESERVE job WAIT 50000"), "");
+  EXPECT_THAT(Run("CLIENT LIST ID 2"), HasSubstr("flags=b"));
+  EXPECT_THAT(Run("INFO clients"), HasSubstr("blocked_clients:1"));
+  EXPECT_EQ(Run("CLIENT UNBLOCK 2 ERROR"), ":1\r\n");
+  EXPECT_EQ(Run("CLIENT UNBLOCK 2 ERROR"), ":0\r\n");
+  ASSERT_EQ(waiting->peer->resumes.size(), 1u);
+  std::string reply;
+  waiting->peer->resumes[0](waiting->session, reply);
+  EXPECT_EQ(reply, "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+  EXPECT_THAT(Run("CLIENT LIST ID 2"), HasSubstr("flags=N"));
+}
+
+TEST_F(ClientCommandsTest, NoTouchLeavesAccessTimesAloneButForTouch) {
+  Run("SET k v");
+  clock_.AdvanceMs(5000);
+  store_.Tick();
+  Run("CLIENT NO-TOUCH ON");
+  Run("GET k");
+  EXPECT_EQ(Run("OBJECT IDLETIME k"), ":5\r\n");
+  Run("CLIENT NO-TOUCH OFF");
+  Run("EXISTS k");
+  EXPECT_EQ(Run("OBJECT IDLETIME k"), ":5\r\n");
+  Run("CLIENT NO-TOUCH ON");
+  Run("TOUCH k");
+  EXPECT_EQ(Run("OBJECT IDLETIME k"), ":0\r\n");
+}
+
+TEST_F(ClientCommandsTest, ListShowsWhoIsInsideMulti) {
+  auto other = Connect("127.0.0.1:6000");
+  Run(*other, "MULTI");
+  Run(*other, "SET k v");
+  EXPECT_THAT(Run("CLIENT LIST ID 2"),
+              ::testing::AllOf(HasSubstr("flags=x"), HasSubstr("multi=1 ")));
+  EXPECT_EQ(Run(*other, "RESET"), "+RESET\r\n");
+  EXPECT_THAT(Run("CLIENT LIST ID 2"),
+              ::testing::AllOf(HasSubstr("flags=N"), HasSubstr("multi=-1 ")));
+  EXPECT_EQ(Run(*other, "EXEC"), "-ERR EXEC without MULTI\r\n");
 }
 
 TEST_F(ClientCommandsTest, UnblockFindsNobodyWhoWaits) {
   EXPECT_EQ(Run("CLIENT UNBLOCK 1"), ":0\r\n");
   EXPECT_EQ(Run("CLIENT UNBLOCK 77 ERROR"), ":0\r\n");
-  EXPECT_EQ(Run("CLIENT UNBLOCK 1 FOO"), "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n");
+  EXPECT_EQ(Run("CLIENT UNBLOCK 1 FOO"),
+            "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR\r\n");
   EXPECT_EQ(Run("CLIENT UNBLOCK x"), "-ERR value is not an integer or out of range\r\n");
 }
 

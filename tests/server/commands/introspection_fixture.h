@@ -32,7 +32,9 @@ class FakePeer final : public Peer {
  public:
   void Send(std::shared_ptr<const std::string> bytes) override { sent += *bytes; }
   void Kill() override { killed = true; }
-  void Resume(std::function<void(Session&, std::string&)> done) override { resumes.push_back(std::move(done)); }
+  void Resume(std::function<void(Session&, std::string&)> done) override {
+    resumes.push_back(std::move(done));
+  }
 
   std::string sent;
   bool killed = false;
@@ -73,7 +75,9 @@ class IntrospectionTest : public ::testing::Test {
     const std::string text = std::string(line) + "\r\n";
     protocol::Parser parser;
     protocol::Batch batch;
-    EXPECT_EQ(parser.Parse(text, protocol::ParserLimits{}, 16, batch), protocol::ParseStatus::kNeedMore) << line;
+    EXPECT_EQ(parser.Parse(text, protocol::ParserLimits{}, 16, batch),
+              protocol::ParseStatus::kNeedMore)
+        << line;
     std::string out;
     dispatcher_.Run(client.session, batch, 0, SIZE_MAX, out);
     return out;
@@ -98,8 +102,19 @@ class IntrospectionTest : public ::testing::Test {
   NativeStats native_;
   CommandTable commands_;
   int shutdowns_ = 0;
-  Services services_{store_,   nullptr, tokens_,   settings_,          clients_,      slowlog_, latency_,
-                     stats_,   native_, commands_, std::string(40, 'a'), 1'600'000'000'000, [this] { ++shutdowns_; }};
+  Services services_{store_,
+                     nullptr,
+                     tokens_,
+                     settings_,
+                     clients_,
+                     slowlog_,
+                     latency_,
+                     stats_,
+                     native_,
+                     commands_,
+                     std::string(40, 'a'),
+                     1'600'000'000'000,
+                     [this] { ++shutdowns_; }};
   Dispatcher dispatcher_{services_};
   std::unique_ptr<Client> me_ = Connect();
 };

@@ -12,7 +12,9 @@ using ::testing::StartsWith;
 
 using ObserveCommandsTest = IntrospectionTest;
 
-std::vector<absl::string_view> Redacted(std::vector<absl::string_view> words) { return RedactedWords(words); }
+std::vector<absl::string_view> Redacted(std::vector<absl::string_view> words) {
+  return RedactedWords(words);
+}
 
 TEST(Redaction, HidesPasswordsAndNothingElse) {
   EXPECT_THAT(Redacted({"auth", "p"}), ElementsAre("auth", "(redacted)"));
@@ -31,8 +33,10 @@ TEST_F(ObserveCommandsTest, MonitorShowsCommandsOfOthersInRedisForm) {
   auto monitor = Connect("127.0.0.1:7000");
   EXPECT_EQ(Run(*monitor, "MONITOR"), "+OK\r\n");
   Run("ECHO \"a\\x00\\n\\\"b\"");
-  EXPECT_THAT(monitor->peer->sent,
-              MatchesRegex("\\+[0-9]+\\.[0-9]{6} \\[0 127.0.0.1:5000\\] \"ECHO\" \"a\\\\x00\\\\n\\\\\"b\"\r\n"));
+  EXPECT_THAT(
+      monitor->peer->sent,
+      MatchesRegex(
+          "\\+[0-9]+\\.[0-9]{6} \\[0 127.0.0.1:5000\\] \"ECHO\" \"a\\\\x00\\\\n\\\\\"b\"\r\n"));
   monitor->peer->sent.clear();
   Run("AUTH default secret");
   EXPECT_THAT(monitor->peer->sent, HasSubstr("\"AUTH\" \"(redacted)\" \"(redacted)\""));
@@ -49,7 +53,8 @@ TEST_F(ObserveCommandsTest, SlowlogKeepsWordsAddressAndName) {
   Run("AUTH default secret");
   Set("slowlog-log-slower-than", "-1");
   const std::string got = Run("SLOWLOG GET");
-  EXPECT_THAT(got, HasSubstr("*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n$14\r\n127.0.0.1:5000\r\n$2\r\nme\r\n"));
+  EXPECT_THAT(
+      got, HasSubstr("*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n$14\r\n127.0.0.1:5000\r\n$2\r\nme\r\n"));
   EXPECT_THAT(got, Not(HasSubstr("secret")));
   EXPECT_EQ(Run("SLOWLOG LEN"), ":3\r\n");  // RESET itself is there, too
   EXPECT_THAT(Run("SLOWLOG GET 1"), StartsWith("*1\r\n*6\r\n"));
@@ -64,9 +69,11 @@ TEST_F(ObserveCommandsTest, LatencyTellsItsSamples) {
   Set("latency-monitor-threshold", "100");
   latency_.AddAt("command", 300, 1'000'000);
   latency_.AddAt("command", 500, 1'000'001);
-  EXPECT_EQ(Run("LATENCY HISTORY command"), "*2\r\n*2\r\n:1000000\r\n:300\r\n*2\r\n:1000001\r\n:500\r\n");
+  EXPECT_EQ(Run("LATENCY HISTORY command"),
+            "*2\r\n*2\r\n:1000000\r\n:300\r\n*2\r\n:1000001\r\n:500\r\n");
   EXPECT_EQ(Run("LATENCY LATEST"), "*1\r\n*4\r\n$7\r\ncommand\r\n:1000001\r\n:500\r\n:500\r\n");
-  EXPECT_THAT(Run("LATENCY GRAPH command"), HasSubstr("command - high 500 ms, low 300 ms (all time high 500 ms)\n"));
+  EXPECT_THAT(Run("LATENCY GRAPH command"),
+              HasSubstr("command - high 500 ms, low 300 ms (all time high 500 ms)\n"));
   EXPECT_THAT(Run("LATENCY DOCTOR"), HasSubstr("Worst all time event 500 ms"));
   EXPECT_EQ(Run("LATENCY HISTORY other"), "*0\r\n");
   EXPECT_EQ(Run("LATENCY GRAPH other"), "-ERR No samples available for event 'other'\r\n");
@@ -81,7 +88,8 @@ TEST_F(ObserveCommandsTest, HistogramCountsCallsPerCommand) {
   stats.OnCommand(echo, 1, false);
   stats.OnCommand(echo, 30, false);
   EXPECT_EQ(Run("LATENCY HISTOGRAM echo nosuch"),
-            "*2\r\n$4\r\necho\r\n*4\r\n$5\r\ncalls\r\n:3\r\n$14\r\nhistogram_usec\r\n*4\r\n:1\r\n:2\r\n:33\r\n:3\r\n");
+            "*2\r\n$4\r\necho\r\n*4\r\n$5\r\ncalls\r\n:3\r\n$14\r\nhistogram_usec\r\n*4\r\n:1\r\n:"
+            "2\r\n:33\r\n:3\r\n");
   Run("CLIENT ID");
   EXPECT_THAT(Run("LATENCY HISTOGRAM client"), HasSubstr("client|id"));
   EXPECT_THAT(Run("LATENCY HISTOGRAM"), HasSubstr("histogram_usec"));

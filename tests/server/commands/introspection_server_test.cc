@@ -29,17 +29,22 @@ std::string Field(const std::string& info, absl::string_view name) {
 
 TEST_F(CommandCommandTest, CountIsTheLengthOfTheList) {
   const std::string count = Run("COMMAND COUNT");
-  EXPECT_THAT(Run("COMMAND LIST"), StartsWith("*" + std::to_string(commands_.all().size())));  // with subcommands
+  EXPECT_THAT(Run("COMMAND LIST"),
+              StartsWith("*" + std::to_string(commands_.all().size())));  // with subcommands
   EXPECT_THAT(Run("COMMAND"), StartsWith("*" + count.substr(1)));
   EXPECT_THAT(Run("COMMAND INFO"), StartsWith("*" + count.substr(1)));
 }
 
 TEST_F(CommandCommandTest, InfoShowsWhatRedisShowsOfGet) {
   EXPECT_EQ(Run("COMMAND INFO GET nosuch"),
-            "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*3\r\n+@read\r\n+@string\r\n"
-            "+@fast\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n*4\r\n$4\r\ntype"
-            "\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n$5\r\n"
-            "range\r\n$4\r\nspec\r\n*6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n*0\r\n"
+            "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*3\r\n+@"
+            "read\r\n+@string\r\n"
+            "+@fast\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access\r\n$12\r\nbegin_"
+            "search\r\n*4\r\n$4\r\ntype"
+            "\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$"
+            "4\r\ntype\r\n$5\r\n"
+            "range\r\n$4\r\nspec\r\n*6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$"
+            "5\r\nlimit\r\n:0\r\n*0\r\n"
             "$-1\r\n");
 }
 
@@ -63,10 +68,12 @@ TEST_F(CommandCommandTest, ListFiltersByCategoryAndModule) {
 TEST_F(CommandCommandTest, GetKeysFindsThem) {
   EXPECT_EQ(Run("COMMAND GETKEYS mset a 1 b 2"), "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
   EXPECT_EQ(Run("COMMAND GETKEYS memory usage k"), "*1\r\n$1\r\nk\r\n");
-  EXPECT_EQ(Run("COMMAND GETKEYSANDFLAGS get k"), "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n");
+  EXPECT_EQ(Run("COMMAND GETKEYSANDFLAGS get k"),
+            "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n");
   EXPECT_EQ(Run("COMMAND GETKEYS nosuch a"), "-ERR Invalid command specified\r\n");
   EXPECT_EQ(Run("COMMAND GETKEYS ping a"), "-ERR The command has no key arguments\r\n");
-  EXPECT_EQ(Run("COMMAND GETKEYS set a"), "-ERR Invalid number of arguments specified for command\r\n");
+  EXPECT_EQ(Run("COMMAND GETKEYS set a"),
+            "-ERR Invalid number of arguments specified for command\r\n");
 }
 
 TEST_F(CommandCommandTest, EveryCommandHasDocsThatAreWholeSentences) {
@@ -87,7 +94,8 @@ TEST_F(CommandCommandTest, EveryContainerHasHelpForEachOfItsSubcommands) {
     ++containers;
     const std::string help = Run(entry->full_name + " HELP");
     ASSERT_THAT(help, StartsWith("*")) << entry->full_name;
-    for (const CommandEntry* sub : entry->subcommands) EXPECT_THAT(help, HasSubstr(sub->spec->name));
+    for (const CommandEntry* sub : entry->subcommands)
+      EXPECT_THAT(help, HasSubstr(sub->spec->name));
   }
   EXPECT_GE(containers, 8);
 }
@@ -128,8 +136,8 @@ TEST_F(InfoCommandTest, CountsCommandsErrorsAndKeys) {
   Run("SET b 1 PX 60000");
   Run("SELECT 3");
   Run("SET c 1");
-  Run("GET a b");       // refused: arity
-  Run("SELECT foo");    // failed
+  Run("GET a b");     // refused: arity
+  Run("SELECT foo");  // failed
   Run("NOSUCH");
   const std::string info = Run("INFO everything");
   EXPECT_THAT(Field(info, "db0"), MatchesRegex("keys=2,expires=1,avg_ttl=[0-9]+"));
@@ -199,9 +207,11 @@ TEST_F(ServerCommandsTest, AclKnowsOneUser) {
   EXPECT_EQ(Run("ACL WHOAMI"), "$7\r\ndefault\r\n");
   EXPECT_EQ(Run("ACL LIST"), "*1\r\n" + Bulk("user default on nopass ~* &* +@all"));
   Set("requirepass", "abc");
-  EXPECT_EQ(Run("ACL LIST"),
-            "*1\r\n" + Bulk("user default on #ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad ~* &* "
-                            "+@all"));
+  EXPECT_EQ(
+      Run("ACL LIST"),
+      "*1\r\n" + Bulk("user default on "
+                      "#ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad ~* &* "
+                      "+@all"));
   EXPECT_EQ(Run("ACL GETUSER nobody"), "$-1\r\n");
   EXPECT_EQ(Run("ACL CAT nosuch"), "-ERR Unknown category 'nosuch'\r\n");
   EXPECT_THAT(Run("ACL CAT"), HasSubstr("dangerous"));
