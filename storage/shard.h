@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "storage/graveyard.h"
 #include "storage/store.h"
 #include "storage/sync/mutex.h"
 #include "storage/sync/sync.h"
@@ -15,8 +16,6 @@
 #include "storage/wait/wait_line.h"
 
 namespace idemd::storage {
-
-using Table = BasicTable<Entry, RealSync>;
 
 // 128: two lines, since the hardware prefetches pairs; no two shards share one.
 struct alignas(128) Shard {
@@ -28,7 +27,8 @@ struct alignas(128) Shard {
   std::atomic<Lsn> removal_lsn{kNoLsn};
   // Written under the lock, read by anybody.
   std::array<std::atomic<uint64_t>, kDatabases> with_deadline{};
-  std::atomic<uint64_t> entry_bytes{0};
+  std::array<std::atomic<uint64_t>, kDatabases> entry_bytes{};  // heap bytes of the entries
+  std::atomic<uint64_t> all_entry_bytes{0};                     // their sum
   // Holder of the lock.
   WaitLines lines;
   WatchedKeys watched;
@@ -46,6 +46,7 @@ class Store::Impl {
   std::atomic<size_t> waiters{0};
   std::atomic<uint32_t> coarse_s{0};  // effective seconds, set by Tick(), for access times
   bool logs = false;                  // log.wants_effects(), read once
+  std::shared_ptr<Graveyard> graveyard = std::make_shared<Graveyard>();
 };
 
 }  // namespace idemd::storage

@@ -145,8 +145,6 @@ class Unit {
   void Commit();
   // The LSN that everything this unit revealed depends on.
   Lsn need() const { return need_; }
-  // Changes made so far; `dirty` counters and WATCH.
-  uint32_t changes() const { return changes_; }
 
  private:
   friend class Store;
@@ -231,8 +229,10 @@ class Store {
   // The limits that life functions take, from the settings and the memory in use.
   Limits CurrentLimits() const;
 
-  // The fast path of a pipeline: brings the key's bucket into the cache. Inside an epoch guard.
+  // The fast path of a pipeline, inside an epoch guard: brings the key's bucket into the cache, and then, once that has
+  // arrived, the entry.
   void Prefetch(DbIndex db, const HashedKey& key) const;
+  void PrefetchEntry(DbIndex db, const HashedKey& key) const;
   size_t waiters() const;         // callers in line, all keys
   uint64_t memory_bytes() const;  // keys, values and tables
   bool OverMemoryLimit() const;

@@ -115,6 +115,11 @@ KeyView ViewOf(const Entry& entry) {
 
 }  // namespace
 
+void Store::PrefetchEntry(DbIndex db, const HashedKey& key) const {
+  const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
+  if (table != nullptr) table->PrefetchEntry(key.hash);
+}
+
 void Store::Prefetch(DbIndex db, const HashedKey& key) const {
   const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
   if (table != nullptr) table->Prefetch(key.hash);
@@ -197,9 +202,9 @@ void RetireEntry(Entry* entry) {
   Retire(entry, [](void* p) { Entry::Destroy(static_cast<Entry*>(p)); });
 }
 
-void AddBytes(Shard& shard, size_t plus, size_t minus) {
-  shard.entry_bytes.store(shard.entry_bytes.load(std::memory_order_relaxed) + plus - minus,
-                          std::memory_order_relaxed);
+void AddBytes(Shard& shard, DbIndex db, size_t plus, size_t minus) {
+  for (std::atomic<uint64_t>* bytes : {&shard.entry_bytes[db], &shard.all_entry_bytes})
+    bytes->store(bytes->load(std::memory_order_relaxed) + plus - minus, std::memory_order_relaxed);
 }
 
 void CountDeadline(Shard& shard, DbIndex db, int64_t before, int64_t after) {
@@ -245,7 +250,7 @@ void Unit::Publish(Shard& shard, DbIndex db, uint64_t hash, Entry* fresh) {
     RetireEntry(replaced);
   }
   if (deadline != kNoDeadline) table->NoteDeadline(hash, deadline);
-  AddBytes(shard, fresh->memory_bytes(), replaced_bytes);
+  AddBytes(shard, db, fresh->memory_bytes(), replaced_bytes);
   CountDeadline(shard, db, replaced_deadline, deadline);
   NoteChange({&shard, db, HashedKey(fresh->key(), hash), fresh, false});
 }
@@ -253,7 +258,7 @@ void Unit::Publish(Shard& shard, DbIndex db, uint64_t hash, Entry* fresh) {
 void Unit::RemoveEntry(Shard& shard, DbIndex db, Entry* entry, uint64_t hash) {
   if (store_.impl_->logs) shard.removal_lsn.store(kLsnPending, std::memory_order_release);
   shard.tables[db].load(std::memory_order_relaxed)->Take(hash, entry->key());
-  AddBytes(shard, 0, entry->memory_bytes());
+  AddBytes(shard, db, 0, entry->memory_bytes());
   CountDeadline(shard, db, entry->deadline_ms(), kNoDeadline);
   NoteChange({&shard, db, HashedKey(entry->key(), hash), nullptr, false});
   RetireEntry(entry);
@@ -330,7 +335,7 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
     const size_t before = entry->memory_bytes();
     if (store_.impl_->logs) entry->set_lsn(kLsnPending);
     entry->ResizeBuffer(size);
-    AddBytes(shard, entry->memory_bytes(), before);
+    AddBytes(shard, db, entry->memory_bytes(), before);
     NoteChange({&shard, db, HashedKey(entry->key(), key.hash), entry, false});
     return {entry->buffer().data, size};
   }

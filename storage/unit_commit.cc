@@ -14,6 +14,7 @@ void Unit::Commit() {
     AppendEffects();
     changed_.clear();
     touched_ = 0;
+    store_.stats_.Add(StorageStats::kChanges, std::exchange(changes_, 0));
     whole_effects_.clear();
     serve_all_ = false;
   }

@@ -1,5 +1,5 @@
 // Whole-database work of a unit: counting, walking, emptying and swapping.
-#include <numeric>
+#include <memory>
 
 #include "storage/shard.h"
 #include "storage/store.h"
@@ -24,6 +24,12 @@ KeyView ScanView(const Entry& entry) {
   view.edited = entry.form() == EntryForm::kBuffer;
   return view;
 }
+
+// A flushed table on its way through the epochs, which may outlive the store.
+struct Burial {
+  std::shared_ptr<Graveyard> graveyard;
+  Table* table;
+};
 
 }  // namespace
 
@@ -101,12 +107,16 @@ void Unit::DropTable(Shard& shard, DbIndex db) {
   shard.with_deadline[db].store(0, std::memory_order_relaxed);
   shard.sweep_position[db] = 0;
   if (table == nullptr) return;
-  uint64_t bytes = 0;
-  table->ForEach([&](Entry& entry) { bytes += entry.memory_bytes(); });
-  shard.entry_bytes.store(shard.entry_bytes.load(std::memory_order_relaxed) - bytes, std::memory_order_relaxed);
+  const uint64_t bytes = shard.entry_bytes[db].exchange(0, std::memory_order_relaxed);
+  shard.all_entry_bytes.store(shard.all_entry_bytes.load(std::memory_order_relaxed) - bytes,
+                              std::memory_order_relaxed);
   changes_ += static_cast<uint32_t>(table->size());
-  // Freed with all its entries once no reader can be inside.
-  Retire(table, [](void* p) { delete static_cast<Table*>(p); });
+  // Out of the readers' reach once the epochs say so; freed by a thread that nobody waits for.
+  auto* burial = new Burial{store_.impl_->graveyard, table};
+  Retire(burial, [](void* p) {
+    const std::unique_ptr<Burial> due(static_cast<Burial*>(p));
+    due->graveyard->Bury(due->table);
+  });
 }
 
 void Unit::FlushDb(DbIndex db) {

@@ -110,6 +110,11 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
     const size_t chunk = std::min(kChunk, batch.requests.size() - done);
     for (size_t i = 0; i < chunk; ++i)
       prepared[i] = Prepare(services_, session, batch.words_of(batch.requests[done + i]));
+    if (chunk > 1) {
+      for (size_t i = 0; i < chunk; ++i)
+        if (prepared[i].first_key != 0)
+          services_.store.PrefetchEntry(session.db, storage::HashedKey({}, prepared[i].hash));
+    }
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
       RunOne(session, batch.words_of(batch.requests[done]), prepared[i].entry, prepared[i].container, prepared[i].hash,

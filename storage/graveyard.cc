@@ -1,0 +1,35 @@
+// The thread that frees flushed tables.
+#include "storage/graveyard.h"
+
+#include <utility>
+
+namespace idemd::storage {
+
+Graveyard::~Graveyard() {
+  if (worker_.joinable()) worker_.join();
+  for (Table* table : TakeAll()) delete table;
+}
+
+void Graveyard::Bury(Table* table) {
+  MutexLock lock(mutex_);
+  buried_.push_back(table);
+}
+
+std::vector<Table*> Graveyard::TakeAll() {
+  MutexLock lock(mutex_);
+  return std::exchange(buried_, {});
+}
+
+void Graveyard::Work() {
+  if (working_.load(std::memory_order_acquire)) return;
+  std::vector<Table*> tables = TakeAll();
+  if (tables.empty()) return;
+  if (worker_.joinable()) worker_.join();
+  working_.store(true, std::memory_order_relaxed);
+  worker_ = std::thread([this, tables = std::move(tables)] {
+    for (Table* table : tables) delete table;
+    working_.store(false, std::memory_order_release);
+  });
+}
+
+}  // namespace idemd::storage
