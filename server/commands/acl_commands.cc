@@ -1,13 +1,9 @@
 // ACL: there is one user, "default", who may do everything; only a password can stand before it.
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-
-#include <array>
 #include <string>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "server/admin/password.h"
 #include "server/admin/settings.h"
 #include "server/commands/acl_categories.h"
 #include "server/commands/context.h"
@@ -19,14 +15,6 @@ namespace idemd::server {
 namespace {
 
 constexpr int64_t kPasswordBitsMax = 4096;
-
-std::string PasswordDigest(const std::string& password) {
-  std::array<unsigned char, 32> digest{};
-  unsigned int size = 0;
-  EVP_Digest(password.data(), password.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
-}
 
 void AclWhoAmI(Context& c) { c.reply.Bulk(c.session.user); }
 
@@ -89,14 +77,9 @@ void AclGenPass(Context& c) {
         "ERR ACL GENPASS argument must be the number of bits for the output password, a positive "
         "number up to 4096");
   }
-  std::array<unsigned char, kPasswordBitsMax / 8> random{};
-  const size_t digits = static_cast<size_t>(bits + 3) / 4;
-  if (RAND_bytes(random.data(), static_cast<int>((digits + 1) / 2)) != 1) {
-    return c.reply.Error("ERR no random bytes");
-  }
-  const std::string hex = absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(random.data()), (digits + 1) / 2));
-  c.reply.Bulk(absl::string_view(hex).substr(0, digits));
+  const std::string password = RandomPassword(static_cast<size_t>(bits + 3) / 4);
+  if (password.empty()) return c.reply.Error("ERR no random bytes");
+  c.reply.Bulk(password);
 }
 
 void AclNotSupported(Context& c) {

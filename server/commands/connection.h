@@ -12,9 +12,6 @@ namespace idemd::server {
 // set, any will do.
 [[nodiscard]] bool Authenticate(Services& services, Session& session, absl::string_view user,
                                 absl::string_view password);
-// Compares in a time that tells nothing about where two passwords differ, or how long the right one
-// is.
-[[nodiscard]] bool SamePassword(absl::string_view given, absl::string_view expected);
 
 // Names have no blanks, line ends or other bytes that would break the lines of CLIENT LIST.
 bool IsClientName(absl::string_view name);

@@ -1,13 +1,9 @@
 // Commands about the connection itself: PING, ECHO, HELLO, AUTH, SELECT, QUIT, RESET.
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-
-#include <array>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
+#include "server/admin/password.h"
 #include "server/clients.h"
 #include "server/commands/connection.h"
 #include "server/commands/context.h"
@@ -30,14 +26,6 @@ constexpr absl::string_view kAuthNotConfigured =
     "ERR AUTH <password> called without any password configured for the default user. Are you sure "
     "your configuration "
     "is correct?";
-
-using Digest = std::array<unsigned char, 32>;
-
-bool Sha256(absl::string_view text, Digest& digest) {
-  unsigned int size = 0;
-  return EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) == 1 &&
-         size == digest.size();
-}
 
 void Ping(Context& c) {
   if (c.words.size() > 2) return c.reply.Error("ERR wrong number of arguments for 'ping' command");
@@ -220,13 +208,6 @@ constexpr CommandSpec kConnectionCommands[] = {
      .summary = "Puts the connection back to the state it had when it was opened."}};
 
 }  // namespace
-
-bool SamePassword(absl::string_view given, absl::string_view expected) {
-  Digest a{};
-  Digest b{};
-  if (!Sha256(given, a) || !Sha256(expected, b)) return false;
-  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 bool Authenticate(Services& services, Session& session, absl::string_view user,
                   absl::string_view password) {

@@ -5,7 +5,6 @@
 #include "absl/strings/str_replace.h"
 #include "server/admin/native_stats.h"
 #include "server/commands/info_sections.h"
-#include "storage/clock.h"
 
 namespace idemd::server {
 namespace {

@@ -28,7 +28,7 @@ ARROWS = {
     "server/journal": (["protocol/", "storage/effect.h", "server/commands/dispatch.h"], ["absl/"]),
     # Locks are storage/sync/mutex.h everywhere. Settings are read with the numbers, patterns and quotes of requests.
     "server/admin": (["storage/stats.h", "storage/sync/mutex.h", "protocol/number.h", "protocol/glob.h",
-                      "protocol/resp/split.h"], ["absl/"]),
+                      "protocol/resp/split.h"], ["absl/", "openssl/"]),
     "server/net": (["protocol/", "server/session.h", "server/clients.h", "server/commands/dispatch.h",
                     "server/admin/settings.h", "server/admin/stats.h", "server/admin/log.h",
                     "storage/sync/mutex.h"],

@@ -1,6 +1,5 @@
 // PING, HELLO, AUTH, SELECT, RESET and CLIENT.
 #include "introspection_fixture.h"
-#include "server/commands/connection.h"
 
 namespace idemd::server {
 namespace {
@@ -61,13 +60,6 @@ TEST_F(ConnectionCommandsTest, AuthWithoutAPasswordSetIsAskedBack) {
   EXPECT_THAT(Run("AUTH x"),
               StartsWith("-ERR AUTH <password> called without any password configured"));
   EXPECT_EQ(Run("AUTH default anything"), "+OK\r\n");
-}
-
-TEST_F(ConnectionCommandsTest, PasswordsOfAnyLengthCompare) {
-  EXPECT_TRUE(SamePassword("", ""));
-  EXPECT_TRUE(SamePassword(std::string(10'000, 'x'), std::string(10'000, 'x')));
-  EXPECT_FALSE(SamePassword("secret", "secre"));
-  EXPECT_FALSE(SamePassword(absl::string_view("a\0b", 3), "a"));
 }
 
 TEST_F(ConnectionCommandsTest, SelectKeepsToTheDatabasesThereAre) {
