@@ -12,7 +12,10 @@ namespace idemd::server {
 std::array<unsigned char, 32> PasswordDigest(absl::string_view password);
 // The digest as ACL LIST and ACL GETUSER show it.
 std::string PasswordDigestHex(absl::string_view password);
-// Compares in a time that tells nothing about where two passwords differ, or how long the right one is.
+// Compares in a time that tells nothing about where two passwords differ, or how long the right one
+// is.
 [[nodiscard]] bool SamePassword(absl::string_view given, absl::string_view expected);
+// Hexadecimal digits from the CSPRNG; "" when the system has no randomness to give.
+std::string RandomPassword(size_t digits);
 
 }  // namespace idemd::server

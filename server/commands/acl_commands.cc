@@ -26,9 +26,10 @@ void AclUsers(Context& c) {
 void AclList(Context& c) {
   const std::string password = c.services.settings.requirepass();
   c.reply.Array(1);
-  c.reply.Bulk(absl::StrCat(
-      "user default on ", password.empty() ? "nopass" : absl::StrCat("#", PasswordDigest(password)),
-      " ~* &* +@all"));
+  c.reply.Bulk(
+      absl::StrCat("user default on ",
+                   password.empty() ? "nopass" : absl::StrCat("#", PasswordDigestHex(password)),
+                   " ~* &* +@all"));
 }
 
 void AclGetUser(Context& c) {
@@ -41,7 +42,7 @@ void AclGetUser(Context& c) {
   if (password.empty()) c.reply.Bulk("nopass");
   c.reply.Bulk("passwords");
   c.reply.Array(password.empty() ? 0 : 1);
-  if (!password.empty()) c.reply.Bulk(PasswordDigest(password));
+  if (!password.empty()) c.reply.Bulk(PasswordDigestHex(password));
   for (const auto& [name, value] :
        {std::pair{"commands", "+@all"}, {"keys", "~*"}, {"channels", "&*"}}) {
     c.reply.Bulk(name);

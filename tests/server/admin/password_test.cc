@@ -14,7 +14,7 @@ TEST(Password, OfAnyLengthAndBytesCompares) {
 }
 
 TEST(Password, DigestIsSha256) {
-  EXPECT_EQ(PasswordDigest("abc"),
+  EXPECT_EQ(PasswordDigestHex("abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
