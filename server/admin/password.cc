@@ -34,7 +34,7 @@ std::string Hex(const unsigned char* bytes, size_t size) {
 
 }  // namespace
 
-std::string PasswordDigest(absl::string_view password) {
+std::string PasswordDigestHex(absl::string_view password) {
   const Digest digest = Sha256(password);
   return Hex(digest.data(), digest.size());
 }

@@ -8,7 +8,7 @@
 namespace idemd::server {
 
 // SHA-256 in hexadecimal, as ACL LIST and ACL GETUSER show it.
-std::string PasswordDigest(absl::string_view password);
+std::string PasswordDigestHex(absl::string_view password);
 // So many hexadecimal digits from the CSPRNG; "" when the system has no randomness to give.
 std::string RandomPassword(size_t digits);
 // Compares in a time that tells nothing about where two passwords differ, or how long the right one is.
