@@ -1,4 +1,6 @@
 // The read buffer and the output queue by themselves.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/net/output_queue.h"
@@ -62,11 +64,11 @@ TEST(ReadBuffer, FullReadsGetLargerUpToALimit) {
   EXPECT_EQ(buffer.capacity(), ReadBuffer::kBytesBusy);
 }
 
+// Writes up to `n` bytes, as a socket would.
 std::string Take(OutputQueue& queue, size_t n) {
   std::string out;
   for (const boost::asio::const_buffer& piece : queue.Front())
-    out.append(static_cast<const char*>(piece.data()), piece.size());
-  out.resize(std::min(out.size(), n));
+    out.append(static_cast<const char*>(piece.data()), std::min(piece.size(), n - out.size()));
   queue.Consume(out.size());
   return out;
 }
