@@ -54,6 +54,8 @@ enum Flag : uint32_t {
   kNotQueued = 1u << 22,
   // Its keys cannot be told from its words (FLUSHALL, SCAN, IDEM.TOKEN): EXEC takes all locks.
   kAnyKeys = 1u << 23,
+  // When it is refused, the transaction is over (EXEC).
+  kEndsTransaction = 1u << 24,
 
 };
 

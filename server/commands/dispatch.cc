@@ -10,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "protocol/errors.h"
 #include "protocol/resp/writer.h"
 #include "server/admin/stats.h"
@@ -85,6 +86,12 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   return {};
 }
 
+// The words of an error behind "ERR "; others keep their code.
+absl::string_view WithoutCode(absl::string_view error) {
+  absl::ConsumePrefix(&error, "ERR ");
+  return error;
+}
+
 // The code word of the error reply at `mark`, or "" when the reply is none.
 absl::string_view ErrorCode(const std::string& out, size_t mark) {
   if (out.size() <= mark || out[mark] != '-') return {};
@@ -143,8 +150,13 @@ void Dispatcher::RunOne(Session& session, Words words, const CommandEntry* entry
     unit.Commit();
     session.need = std::max(session.need, unit.need());
   } else {
-    if (session.transaction != nullptr) session.transaction->aborted = true;
-    reply.Error(refusal);
+    if (entry != nullptr && (entry->spec->flags & kEndsTransaction) != 0) {
+      DropTransaction(services_, session);
+      reply.Error(absl::StrCat("EXECABORT Transaction discarded because of: ", WithoutCode(refusal)));
+    } else {
+      if (session.transaction != nullptr) session.transaction->aborted = true;
+      reply.Error(refusal);
+    }
     thread_stats_->OnError(ErrorCode(out, mark));
     if (entry != nullptr) thread_stats_->OnRejected(entry->ordinal);
   }

@@ -1,4 +1,5 @@
 // Lifetimes of keys: the EXPIRE family, TTL and its kin, PERSIST.
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -75,9 +76,10 @@ void Expire(Context& c, int64_t unit_ms, bool absolute) {
   c.unit.Lock(key);
   const int64_t now = c.unit.now_ms();
   int64_t deadline = 0;
-  if (!ToDeadline(value, unit_ms, absolute ? 0 : now, &deadline) || deadline == kNoDeadline)
+  if (!ToDeadline(value, unit_ms, absolute ? 0 : now, &deadline))
     return c.reply.Error(
         absl::StrCat("ERR invalid expire time in '", absl::AsciiStrToLower(c.spec->name), "' command"));
+  deadline = std::min(deadline, kNoDeadline - 1);  // the last millisecond there is means "never"
   const KeyView view = c.unit.Find(c.db(), key);
   if (!view || !Allows(conditions, view.deadline_ms, deadline)) return c.reply.Integer(0);
   if (deadline <= now)
@@ -98,7 +100,7 @@ void ReplyLifetime(Context& c, bool seconds, bool absolute) {
   if (!view) return c.reply.Integer(-2);
   if (view.deadline_ms == kNoDeadline) return c.reply.Integer(-1);
   const int64_t ms = absolute ? view.deadline_ms : std::max<int64_t>(view.deadline_ms - c.unit.now_ms(), 0);
-  c.reply.Integer(seconds ? (ms + 500) / 1000 : ms);
+  c.reply.Integer(seconds ? ms / 1000 + (ms % 1000 >= 500 ? 1 : 0) : ms);
 }
 
 void Ttl(Context& c) { ReplyLifetime(c, true, false); }

@@ -39,6 +39,7 @@ void SlowlogReset(Context& c) {
 }
 
 void Monitor(Context& c) {
+  if (c.unit.sealed()) return c.reply.Error("ERR MONITOR isn't allowed for DENY BLOCKING client");
   if (!c.session.monitor) {
     c.session.monitor = true;
     c.session.info().monitor.store(true, std::memory_order_relaxed);

@@ -123,7 +123,7 @@ constexpr CommandSpec kTransactionCommands[] = {
     {.name = "MULTI", .handler = &Multi, .arity = 1, .flags = kFlags, .group = Group::kTransactions, .since = "1.2.0",
      .summary = "Begins a transaction: commands are queued until EXEC."},
     {.name = "EXEC", .handler = &Exec, .arity = 1,
-     .flags = kNoScript | kLoading | kStale | kSkipSlowlog | kNotQueued, .group = Group::kTransactions,
+     .flags = kNoScript | kLoading | kStale | kSkipSlowlog | kNotQueued | kEndsTransaction, .group = Group::kTransactions,
      .since = "1.2.0", .complexity = "Depends on commands in the transaction",
      .summary = "Runs what is queued, as one step."},
     {.name = "DISCARD", .handler = &Discard, .arity = 1, .flags = kFlags, .group = Group::kTransactions,

@@ -100,6 +100,9 @@ TEST_F(KeyCommandsTest, LifetimesAreCheckedBeforeAnythingChanges) {
   EXPECT_EQ(Do("EXPIRE a 9223372036854775807"), "-ERR invalid expire time in 'expire' command");
   EXPECT_EQ(Do("PEXPIRE a 9223372036854775807"), "-ERR invalid expire time in 'pexpire' command");
   EXPECT_EQ(Do("EXPIREAT a 9223372036854775"), "1") << "the last second that fits";
+  EXPECT_EQ(Do("EXPIRETIME a"), "9223372036854775");
+  EXPECT_EQ(Do("PEXPIREAT a 9223372036854775807"), "1");
+  EXPECT_EQ(Do("EXPIRETIME a"), "9223372036854776");
   EXPECT_EQ(Do("PERSIST a"), "1");
   EXPECT_EQ(Do("EXPIRE a 1.5"), "-ERR value is not an integer or out of range");
   EXPECT_EQ(Do("TTL a"), "-1");

@@ -38,6 +38,22 @@ TEST_F(TransactionTest, ARefusedCommandAbortsAndNothingRuns) {
   EXPECT_EQ(Do("EXEC"), "-ERR EXEC without MULTI");
 }
 
+TEST_F(TransactionTest, ARefusedExecEndsTheTransaction) {
+  Do("MULTI");
+  Do("SET a 1");
+  EXPECT_EQ(Do("EXEC now"),
+            "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command");
+  EXPECT_EQ(Do("PING"), "PONG");
+  EXPECT_EQ(Do("GET a"), "nil");
+}
+
+TEST_F(TransactionTest, MonitorCannotBeginInside) {
+  Do("MULTI");
+  Do("MONITOR");
+  EXPECT_EQ(Do("EXEC"), "[-ERR MONITOR isn't allowed for DENY BLOCKING client]");
+  EXPECT_FALSE(me->session.monitor);
+}
+
 TEST_F(TransactionTest, AnErrorAtExecLeavesTheOthersDone) {
   Do("SET text abc");
   Do("MULTI");
