@@ -27,6 +27,12 @@
 #include "storage/store.h"
 #include "storage/token/token.h"
 
+// Read by jemalloc, where it is linked: an idle server gives freed memory back without being asked.
+extern "C" {
+extern const char* malloc_conf;
+const char* malloc_conf = "background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:0";
+}
+
 namespace idemd::server {
 namespace {
 

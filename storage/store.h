@@ -133,6 +133,9 @@ class Unit {
   // --- waiting
   // Puts `waiter` in line at `key` (whose lock is held): it is looked at again after every change of the key.
   void Wait(DbIndex db, const HashedKey& key, std::shared_ptr<Waiter> waiter);
+  // Before a claim is decided (the key's lock is held): whoever waits for a lapse, a delay or an expiry that has come
+  // goes first, whether or not the timer has noticed it yet. A key that this unit has changed itself is left to Commit().
+  void ServeDueWaiters(DbIndex db, const HashedKey& key);
 
   // WATCH: `watch` is marked when the key changes from now on; the key's lock is held. A key that has expired is removed
   // first, so that only what comes later counts.

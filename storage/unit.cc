@@ -199,7 +199,11 @@ void Unit::CountReplay(const KeyView& view) {
 namespace {
 
 void RetireEntry(Entry* entry) {
-  Retire(entry, [](void* p) { Entry::Destroy(static_cast<Entry*>(p)); });
+  const auto destroy = [](void* p) { Entry::Destroy(static_cast<Entry*>(p)); };
+  // What small entries a thread keeps until it has retired enough of them stays below a megabyte.
+  constexpr size_t kLargeBytes = 16 * 1024;
+  const size_t bytes = entry->form() == EntryForm::kBuffer ? entry->buffer().capacity : entry->value().size();
+  bytes < kLargeBytes ? Retire(entry, destroy) : RetireLarge(entry, destroy);
 }
 
 void AddBytes(Shard& shard, DbIndex db, size_t plus, size_t minus) {

@@ -36,6 +36,15 @@ void Unit::ServeWaiters() {
     for (const std::string& name : shard.lines.Names()) ServeLine(shard, name);
 }
 
+void Unit::ServeDueWaiters(DbIndex db, const HashedKey& key) {
+  Shard& shard = ShardOf(key);
+  if (shard.lines.empty()) return;
+  for (const Change& change : changed_)
+    if (change.db == db && change.key.bytes == key.bytes) return;
+  const WaitLine* line = shard.lines.Find(db, key.bytes);
+  if (line != nullptr && line->wake_ms <= now_ms()) ServeLine(shard, WaitLines::Name(db, key.bytes));
+}
+
 // Looks at the waiters of one key in order of arrival, as though they called now. Who would be PENDING waits on, unless
 // its patience has run out. A waiter's own change is seen by those behind it.
 void Unit::ServeLine(Shard& shard, const std::string& name) {

@@ -113,7 +113,7 @@ void Unit::DropTable(Shard& shard, DbIndex db) {
   changes_ += static_cast<uint32_t>(table->size());
   // Out of the readers' reach once the epochs say so; freed by a thread that nobody waits for.
   auto* burial = new Burial{store_.impl_->graveyard, table};
-  Retire(burial, [](void* p) {
+  RetireLarge(burial, [](void* p) {
     const std::unique_ptr<Burial> due(static_cast<Burial*>(p));
     due->graveyard->Bury(due->table);
   });

@@ -110,6 +110,7 @@ void Mreserve(Context& c) {
   }
 
   c.unit.LockKeys(keys);
+  for (const HashedKey& key : keys) c.unit.ServeDueWaiters(c.db(), key);
   std::vector<ReserveOutcome> outcomes;
   outcomes.reserve(count);
   const LifeError error =

@@ -111,6 +111,7 @@ void Reserve(Context& c) {
   if (AnswerWithoutLock(c, key, request, may_wait)) return;
 
   c.unit.Lock(key);
+  c.unit.ServeDueWaiters(c.db(), key);
   const KeyView view = c.unit.Find(c.db(), key);
   const ReserveOutcome outcome =
       Decide(c, key, request, view, [&] { return c.services.store.fences().Next(); });

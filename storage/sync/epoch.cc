@@ -30,7 +30,8 @@ EpochDomain::Participant& ThisThread<RealSync>::Join() {
 }
 
 size_t CollectGarbage(size_t max) {
-  ProcessEpochs().TryAdvance();
+  for (uint64_t step = 0; step < EpochDomain::kGrace; ++step)
+    if (!ProcessEpochs().TryAdvance()) break;
   return ProcessEpochs().Collect(ThisThread<RealSync>::Participant(), max);
 }
 

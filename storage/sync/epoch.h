@@ -64,6 +64,9 @@ class BasicEpochDomain {
   static constexpr size_t kHandOver =
       8192;  // a thread that dropped a database must not have to clean up alone
 
+  // After something large: enough looks for the epoch to come far enough when other guards were open at the first.
+  static constexpr uint32_t kUrgentLooks = 4;
+
   // One thread's part: its slot, which all read, and its backlog, which is its own.
   class alignas(64) Participant {
    public:
@@ -72,6 +75,9 @@ class BasicEpochDomain {
     // The caller has unlinked `at`; it is destroyed by some thread after every guard that may have
     // seen it has ended.
     void Retire(void* at, void (*destroy)(void*));
+    // The same for what holds much memory: it is not left to wait until this thread has retired more, but looked at
+    // when its guard ends, and by whoever collects.
+    void RetireLarge(void* at, void (*destroy)(void*));
     bool inside() const { return depth_ != 0; }
     size_t backlog() const { return backlog_.size(); }
 
@@ -86,6 +92,7 @@ class BasicEpochDomain {
     uint64_t pin_ = kOutside;  // what pinned_ holds
     uint32_t depth_ = 0;
     uint32_t until_look_ = 1;
+    uint32_t urgent_looks_ = 0;  // so many guards more end with a look
     std::deque<Garbage> backlog_;  // pins never fall from front to back
     BasicEpochDomain& domain_;
     Participant* next_ = nullptr;  // of all participants; set before it is published
@@ -173,6 +180,9 @@ struct ThisThread<RealSync> {
 };
 
 inline void Retire(void* at, void (*destroy)(void*)) { BasicRetire<RealSync>(at, destroy); }
+inline void RetireLarge(void* at, void (*destroy)(void*)) {
+  ThisThread<RealSync>::Participant().RetireLarge(at, destroy);
+}
 // For a thread that comes by regularly: moves the epoch on and frees up to `max` things, other
 // threads' surplus included.
 size_t CollectGarbage(size_t max);
@@ -207,7 +217,25 @@ void BasicEpochDomain<Sync>::Participant::Leave() {
       Sync::kFault == Fault::kLeftRelaxed ? std::memory_order_relaxed : std::memory_order_release;
   pinned_.store(kOutside,
                 kLeaveOrder);  // [R2] [R3] all that was done inside; pairs with TryAdvance()
-  if (!backlog_.empty() && --until_look_ == 0) Look();
+  if (urgent_looks_ != 0) {
+    --urgent_looks_;
+    // Outside every guard of its own the thread can move the epoch all the way, if no other guard is open.
+    for (uint64_t step = 1; step < kGrace; ++step)
+      if (!domain_.TryAdvance()) break;
+    Look();
+  } else if (!backlog_.empty() && --until_look_ == 0) {
+    Look();
+  }
+}
+
+template <class Sync>
+void BasicEpochDomain<Sync>::Participant::RetireLarge(void* at, void (*destroy)(void*)) {
+  BasicEpochGuard<Sync> guard(*this);
+  {
+    const MutexLock lock(domain_.handed_over_mutex_);
+    domain_.handed_over_.push_back({at, destroy, pin_});
+  }
+  urgent_looks_ = kUrgentLooks;
 }
 
 template <class Sync>

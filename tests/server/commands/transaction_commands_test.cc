@@ -172,6 +172,25 @@ TEST_F(TransactionTest, WaitersAreLookedAtWhenTheWholeUnitIsOver) {
   EXPECT_THAT(Posted(*waiter), HasSubstr("\"RESERVED\""));
 }
 
+TEST_F(TransactionTest, NoNewCallerOvertakesAWaiterAtALapse) {
+  for (const char* caller : {"IDEM.RESERVE job", "IDEM.RESERVE job WAIT 5", "IDEM.MRESERVE 2 job other", "EXEC"}) {
+    Do("FLUSHALL");
+    Do("IDEM.RESERVE job LEASE 60");
+    auto waiter = Connect();
+    Do(*waiter, "IDEM.RESERVE job CLAIM waiter WAIT 100000 LEASE 1000");
+    clock.AdvanceMs(60);  // nobody has noticed yet
+    auto client = Connect();
+    if (caller == std::string("EXEC")) {
+      Do(*client, "MULTI");
+      Do(*client, "IDEM.RESERVE job");
+    }
+    const std::string reply = Do(*client, caller);
+    EXPECT_THAT(reply, HasSubstr(client->waits() ? "" : "\"PENDING\"")) << caller;
+    EXPECT_THAT(Posted(*waiter), HasSubstr("\"RESERVED\"")) << caller;
+    dispatcher.Closed(client->session);
+  }
+}
+
 TEST_F(TransactionTest, FlushAndScanRunInside) {
   Do("SET a 1");
   Do("MULTI");

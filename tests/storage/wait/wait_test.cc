@@ -114,6 +114,21 @@ TEST_F(WaitTest, ALapseGivesTheClaimToOneAndTheRestWaitOn) {
   EXPECT_EQ(second->last.reply.attempt, 3u);
 }
 
+TEST_F(WaitTest, ANewCallerDoesNotOvertakeAtALapseThatTheTimerHasNotNoticed) {
+  Reserve("a", 100);
+  auto waiter = Wait(10'000, 100);
+  clock_.AdvanceMs(100);
+  {
+    Unit unit(store_);
+    unit.Lock(key_);
+    unit.ServeDueWaiters(0, key_);
+    EXPECT_EQ(waiter->resolved, 0) << "the answer leaves when the unit is over";
+    const KeyView view = unit.Find(0, key_);
+    EXPECT_EQ(Unpack(view.bytes).attempt, 2u) << "the waiter has it before the caller looks";
+  }
+  EXPECT_EQ(waiter->status, "RESERVED");
+}
+
 TEST_F(WaitTest, PatienceThatRunsOutIsPending) {
   Reserve("a", 10'000);
   auto waiter = Wait(50);
