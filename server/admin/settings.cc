@@ -137,7 +137,7 @@ absl::Status Settings::ReadPairs(
     if (spec.has(kProtected) && !options.allow_protected)
       return Failed(name, "can't set protected config");
     for (const Change& earlier : *changes) {
-      // As in Redis, an option and its alias are not the same here.
+      // Also when it was named by its alias: one of the two values would be lost.
       if (earlier.option == option) return Failed(name, "duplicate parameter");
     }
     changes->push_back({option, std::string(value)});
