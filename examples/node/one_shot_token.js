@@ -54,7 +54,7 @@ async function submitOrder(user, token, createOrder) {
   const [status, fence, , , , payload] = await store.call(
     "IDEM.RESERVE", key, "CLAIM", randomUUID(), "LEASE", 5000, "ISSUED", "IFEQ", user);
   if (status === "DONE") return { status, answer: payload };
-  if (status !== "RESERVED") return { status };
+  if (status !== "RESERVED" && status !== "HELD") return { status };
   let answer;
   try {
     answer = await createOrder();

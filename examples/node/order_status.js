@@ -35,7 +35,7 @@ async function onPaid(order, { crashBeforeMail = false } = {}) {
   const [status, fence] = await waiting.call(
     "IDEM.RESERVE", key, "CLAIM", randomUUID(), "LEASE", 1000, "EX", 86400, "WAIT", 3000);
   waiting.disconnect();
-  if (status === "RESERVED") {
+  if (status === "RESERVED" || status === "HELD") {
     await sleep(20);
     mails.push(order);
     await store.call("IDEM.COMPLETE", key, fence, "sent");

@@ -31,7 +31,7 @@ async function consume(message, before = () => {}) {
     "IDEM.RESERVE", key, "CLAIM", randomUUID(), "LEASE", LEASE_MS, "EX", 7 * 86400);
   console.log(`  ${message}: ${status}, attempt ${attempt}, checkpoint ${checkpoint}`);
   if (status === "DONE") return "ack"; // done before: the broker may forget it
-  if (status !== "RESERVED") return `nack ${Math.max(ms, 10)}`; // at work, or to be tried later
+  if (status !== "RESERVED" && status !== "HELD") return `nack ${Math.max(ms, 10)}`; // at work, or to be tried later
   try {
     if (checkpoint === null) {
       before("stock");

@@ -39,7 +39,7 @@ async function createOrder(number, body, { crashAfterInsert = false, leaseMs = 5
     "IDEM.RESERVE", key, "CLAIM", randomUUID(), "FINGERPRINT", digest,
     "LEASE", leaseMs, "FOREVER", "WAIT", 3000);
   waiting.disconnect();
-  if (status !== "RESERVED") return { status, answer: payload };
+  if (status !== "RESERVED" && status !== "HELD") return { status, answer: payload };
   // An earlier attempt may have crashed behind its INSERT: look before writing.
   let answer = attempt > 1 ? findOrder(number) : null;
   if (answer === null) {

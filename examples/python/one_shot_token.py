@@ -85,7 +85,7 @@ def submit_order(user, token, create_order):
     )
     if status == "DONE":
         return "DONE", payload
-    if status != "RESERVED":
+    if status not in ("RESERVED", "HELD"):
         return status, None
     try:
         answer = create_order()

@@ -64,7 +64,7 @@ def on_paid(order, crash_before_mail=False):
     status, fence, attempt, ms, code, payload = store.execute_command(
         "IDEM.RESERVE", key, "CLAIM", str(uuid.uuid4()), "LEASE", 1000, "EX", 86400, "WAIT", 3000
     )
-    if status == "RESERVED":
+    if status in ("RESERVED", "HELD"):
         time.sleep(0.02)
         mails.append(order)
         store.execute_command("IDEM.COMPLETE", key, fence, "sent")

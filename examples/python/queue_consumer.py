@@ -49,7 +49,7 @@ def consume(message, before=None):
     print(f"  {message}: {status}, attempt {attempt}, checkpoint {checkpoint}")
     if status == "DONE":
         return "ack"  # done before: the broker may forget it
-    if status != "RESERVED":
+    if status not in ("RESERVED", "HELD"):
         return f"nack {max(ms, 10)}"  # someone is at work, or it is to be tried later
     try:
         if checkpoint is None:

@@ -50,7 +50,7 @@ def create_order(number, body, crash_after_insert=False, lease_ms=5000):
         "IDEM.RESERVE", key, "CLAIM", str(uuid.uuid4()), "FINGERPRINT", digest,
         "LEASE", lease_ms, "FOREVER", "WAIT", 3000,
     )  # fmt: skip
-    if status != "RESERVED":
+    if status not in ("RESERVED", "HELD"):
         return status, payload
     # An earlier attempt may have crashed behind its INSERT: look before writing.
     answer = find_order(number) if attempt > 1 else None

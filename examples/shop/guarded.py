@@ -40,7 +40,7 @@ class GuardedShop:
     def submit(self, user, token, number):
         form_key = f"{self.prefix}token:{user}:{token}"
         form = self.reserve(form_key, "ISSUED", "IFEQ", user)
-        if form.status != "RESERVED":
+        if form.status not in ("RESERVED", "HELD"):
             return answer_of(form)
         key = self.prefix + "number:" + number
         body = hashlib.sha256(f"{user} {number}".encode()).hexdigest()
@@ -48,7 +48,7 @@ class GuardedShop:
         if order.status == "DONE":  # another form brought this number before
             self.fenced("IDEM.COMPLETE", form_key, form.fence, order.payload, "CODE", 200)
             return 200, order.payload
-        if order.status != "RESERVED":  # this attempt did nothing: the token goes back
+        if order.status not in ("RESERVED", "HELD"):  # this attempt did nothing: the token goes back
             self.fenced("IDEM.RELEASE", form_key, form.fence)
             return answer_of(order)
         if self.strike("order.busy", number) == "busy":  # refused before any effect
@@ -73,7 +73,7 @@ class GuardedShop:
         claim = self.reserve(key, "ONLAPSE", self.ONLAPSE)
         if claim.status == "UNKNOWN":  # an attempt died in the dark: somebody has to look
             self.world.call("enqueue", topic="reconcile", body=number)
-        if claim.status != "RESERVED":
+        if claim.status not in ("RESERVED", "HELD"):
             return answer_of(claim)
         self.strike("charge.before", number)
         charge = self.act("apply", "charge", number, claim.fence)
@@ -105,7 +105,7 @@ class GuardedShop:
         self.strike("paid.between", number)
         key = self.prefix + "follow:" + number
         claim = self.reserve(key)
-        if claim.status != "RESERVED":
+        if claim.status not in ("RESERVED", "HELD"):
             return answer_of(claim)
         if claim.payload is None:
             self.once("points", number, claim)
@@ -123,7 +123,7 @@ class GuardedShop:
         claim = self.reserve(key)
         if claim.status == "DONE":
             return None
-        if claim.status != "RESERVED":
+        if claim.status not in ("RESERVED", "HELD"):
             return max(claim.ms, 50)
         if self.strike("ship.busy", number) == "busy":
             self.fenced("IDEM.FAIL", key, claim.fence, "AFTER", 100)

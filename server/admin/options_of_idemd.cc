@@ -11,6 +11,7 @@ using T = OptionType;
 
 constexpr int64_t kIntMax = INT_MAX;
 constexpr int64_t kMebibyte = 1024 * 1024;
+constexpr int64_t kGibibyte = 1024 * kMebibyte;
 // A century: far beyond every use, and far from overflow when added to a time.
 constexpr int64_t kSecondsMax = int64_t{100} * 366 * 86'400;
 
@@ -104,9 +105,10 @@ constexpr OptionSpec kOptions[] = {
      .type = T::kMemory,
      .initial = "536870912",
      .min = kMebibyte,
+     .max = 4 * kGibibyte - 1,  // an entry's sizes are 32-bit words
      .unit = "bytes",
      .group = "network",
-     .doc = "The longest word of a request.",
+     .doc = "The longest word of a request, and the longest string.",
      .number = &S::proto_max_bulk_bytes},
     {.name = "client-query-buffer-limit",
      .type = T::kMemory,

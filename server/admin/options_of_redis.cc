@@ -184,7 +184,8 @@ constexpr OptionSpec kOptions[] = {
      .type = T::kEnum,
      .initial = "everysec",
      .words = "always everysec no",
-     .effect = Effect::kNone,
+     .effect = Effect::kDefaultOnly,
+     .limit = "this version keeps its data in memory only",
      .number = &S::appendfsync},
     {.name = "appendfilename",
      .type = T::kFileName,
@@ -234,7 +235,7 @@ constexpr OptionSpec kOptions[] = {
     Integer("repl-ping-replica-period", "10", 1, kIntMax, "repl-ping-slave-period"),
     Memory("repl-backlog-size", "1048576", 1),
     Integer("repl-backlog-ttl", "3600", 0, kLong),
-    Integer("min-replicas-to-write", "0", 0, kIntMax, "min-slaves-to-write"),
+    Only(Integer("min-replicas-to-write", "0", 0, kIntMax, "min-slaves-to-write"), "this version has no replicas"),
     Integer("min-replicas-max-lag", "10", 0, kIntMax, "min-slaves-max-lag"),
     Enum("propagation-error-behavior", "ignore", "ignore panic panic-on-replicas"),
 

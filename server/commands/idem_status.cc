@@ -46,7 +46,7 @@ void WriteReservation(StatusMap& map, const Record& r, StatusWord word, int64_t 
     map.Number("lease-left-ms", word == StatusWord::kPending ? r.lease_end_ms - now_ms : 0);
   if (r.state == RecordState::kFailed)
     map.Number("retry-after-ms", std::max<int64_t>(0, r.after_ms - now_ms));
-  map.Number("age-ms", now_ms - r.since_ms);
+  map.Number("age-ms", std::max<int64_t>(0, now_ms - r.since_ms));
   map.Text("onlapse", r.stop ? "stop" : "take");
   if (r.has_fingerprint) map.Text("fingerprint", r.fingerprint);
 }
@@ -62,7 +62,7 @@ void WriteRecord(StatusMap& map, const storage::KeyView& view, const Record& r, 
                  int64_t now_ms) {
   if (r.state == RecordState::kConsumed) {
     map.Text("claim", r.claim);
-    map.Number("age-ms", now_ms - r.since_ms);
+    map.Number("age-ms", std::max<int64_t>(0, now_ms - r.since_ms));
     WriteToken(map, r, now_ms);
     return;
   }

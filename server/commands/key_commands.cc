@@ -30,8 +30,10 @@ void Delete(Context& c) {
 }
 
 int64_t CountPresent(Context& c) {
+  const KeyList keys = KeysFrom(c, 1);
+  if (keys.size() > 1) c.unit.LockKeys(keys);  // all of them as they were at one moment
   int64_t present = 0;
-  for (const HashedKey& key : KeysFrom(c, 1)) present += c.unit.Find(c.db(), key) ? 1 : 0;
+  for (const HashedKey& key : keys) present += c.unit.Find(c.db(), key) ? 1 : 0;
   return present;
 }
 

@@ -30,7 +30,11 @@ void Time(Context& c) {
   c.reply.BulkInteger(us % 1'000'000);
 }
 
-void DbSize(Context& c) { c.reply.Integer(static_cast<int64_t>(c.Data().Size(c.db()))); }
+// Under all locks: a transaction or a multi-key command of another thread counts whole or not at all.
+void DbSize(Context& c) {
+  c.unit.LockAll();
+  c.reply.Integer(static_cast<int64_t>(c.unit.Size(c.db())));
+}
 
 // Both modes flush at once: what readers still look at is freed by the epochs, never on the
 // caller's time.
@@ -287,7 +291,7 @@ constexpr CommandSpec kServerCommands[] = {
     {.name = "DBSIZE",
      .handler = &DbSize,
      .arity = 1,
-     .flags = kReadonly | kFast,
+     .flags = kReadonly | kFast | kAnyKeys,
      .group = Group::kServer,
      .since = "1.0.0",
      .summary = "The number of keys in the selected database.",

@@ -90,6 +90,7 @@ absl::Status Server::Start() {
     acceptors_.push_back(std::make_shared<Acceptor>(control_, *std::move(socket)));
     WaitForConnections(acceptors_.back());
   }
+  if (acceptors_.empty()) return absl::FailedPreconditionError("Configured to not listen anywhere, exiting");
   const int64_t threads = services_.settings.io_threads.load(std::memory_order_relaxed);
   for (int64_t i = 0; i < threads; ++i) loops_.push_back(std::make_shared<Loop>(services_));
   for (const auto& loop : loops_) loop->Start();

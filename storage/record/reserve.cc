@@ -50,6 +50,10 @@ struct Call {
   absl::FunctionRef<uint64_t()> next_fence;
   absl::FunctionRef<TokenOrigin()> origin;
 
+  // The longest it can take: the key itself may go earlier.
+  int64_t at_most(int64_t left_ms) const {
+    return subject.deadline_ms == kNoDeadline ? left_ms : std::min(left_ms, subject.deadline_ms - now_ms);
+  }
   int64_t lifetime_left() const { return LeftOrForever(subject.deadline_ms, now_ms); }
 };
 
@@ -110,7 +114,7 @@ ReserveOutcome AfterAttempt(const Call& call) {
     if (record.token_expiry_ms <= call.now_ms) return NoRight(call.origin);
   }
   if (delayed)
-    return Answer(ReserveStatus::kPending, record.attempt, record.after_ms - call.now_ms);
+    return Answer(ReserveStatus::kPending, record.attempt, call.at_most(record.after_ms - call.now_ms));
   if (record.has_token && !call.request.issued)
     return Answer(ReserveStatus::kPending, record.attempt, call.lifetime_left());
   return TakeOver(call);
@@ -143,7 +147,7 @@ ReserveOutcome OnRecord(const Call& call) {
         SetPayload(record, outcome.reply);
         return outcome;
       }
-      return Answer(ReserveStatus::kPending, record.attempt, left);
+      return Answer(ReserveStatus::kPending, record.attempt, call.at_most(left));
     }
     case StatusWord::kUnknown: {
       ReserveOutcome outcome =

@@ -57,8 +57,12 @@ ThrottleOutcome Throttle(const Subject& subject, const ThrottleRequest& request,
   const Wide limit = Wide{request.max_burst} + 1;
   // More than one unit per nanosecond cannot be told apart from one.
   const Wide interval = std::max<int64_t>(1, request.period_ns / request.count);
-  // A bucket is no deeper than the time that can be written down: 240 years.
-  const Wide capacity = std::min<Wide>(interval * limit, Wide{INT64_MAX} - now_ns);
+  // A bucket deeper than the time that can be written down (240 years) could not be kept exactly.
+  const Wide capacity = interval * limit;
+  if (capacity > Wide{INT64_MAX} - now_ns) {
+    outcome.error = LifeError::kRange;
+    return outcome;
+  }
   const Wide taken = interval * request.cost;
   const Wide tat = std::max(state_ns, now_ns);
   const Wide passes_at = tat + taken - capacity;

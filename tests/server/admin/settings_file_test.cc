@@ -207,7 +207,7 @@ jemalloc-bg-thread yes
   ASSERT_TRUE(loaded.ok()) << loaded;
   ASSERT_EQ(settings.warnings().size(), 2u);
   EXPECT_THAT(settings.warnings()[0], HasSubstr("'daemonize yes' has no effect"));
-  EXPECT_THAT(settings.warnings()[1], HasSubstr("appendfsync"));
+  EXPECT_THAT(settings.warnings()[1], HasSubstr("appendfilename"));
   EXPECT_THAT(settings.warnings()[1], HasSubstr("rdbcompression"));
 }
 
