@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "storage/effect.h"
 #include "storage/sync/mutex.h"
@@ -85,7 +86,7 @@ struct Transaction {
 // What WATCH looks after; all share one mark.
 struct WatchedSet {
   std::shared_ptr<storage::Watch> watch = std::make_shared<storage::Watch>();
-  std::vector<std::pair<storage::DbIndex, std::string>> keys;
+  absl::flat_hash_set<std::pair<storage::DbIndex, std::string>> keys;
 };
 
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/match.h"
 #include "protocol/errors.h"
 #include "server/commands/bit_offset.h"
 #include "server/commands/context.h"
@@ -268,6 +269,14 @@ void BitFieldRo(Context& c) {
   GetFields(c, operations);
 }
 
+// Reads alone leave the key as it is.
+const char* BitFieldKeyFlags(absl::Span<const absl::string_view> words) {
+  for (size_t i = 2; i < words.size(); ++i)
+    if (absl::EqualsIgnoreCase(words[i], "set") || absl::EqualsIgnoreCase(words[i], "incrby"))
+      return "RW ACCESS UPDATE";
+  return "RO ACCESS";
+}
+
 constexpr ArgSpec kGetArgs[] = {{.name = "encoding"},
                                 {.name = "offset", .type = ArgType::kInteger}};
 constexpr ArgSpec kSetArgs[] = {{.name = "encoding"},
@@ -316,6 +325,7 @@ constexpr CommandSpec kBitFieldCommands[] = {
      .flags = kWrite | kDenyOom,
      .keys = Keys::At(1),
      .key_flags = "RW ACCESS UPDATE VARIABLE_FLAGS",
+     .key_flags_of = &BitFieldKeyFlags,
      .group = Group::kBitmap,
      .since = "3.2.0",
      .complexity = "O(1) for each operation",

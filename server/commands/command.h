@@ -79,6 +79,9 @@ struct Keys {
 // Keys whose place depends on a count (numkeys): fills positions; false on nonsense.
 using FindKeys = bool (*)(absl::Span<const absl::string_view> words, std::vector<int>& positions);
 
+// What a full command does to its keys, where that depends on its words (COMMAND GETKEYSANDFLAGS).
+using KeyFlagsOf = const char* (*)(absl::Span<const absl::string_view> words);
+
 struct CommandSpec {
   const char* name = "";       // upper case; a subcommand has only its own word ("LIST")
   Handler handler = nullptr;   // containers: nullptr, unless they run without a subcommand (COMMAND)
@@ -88,6 +91,7 @@ struct CommandSpec {
   FindKeys find_keys = nullptr;
   // key spec flags of COMMAND INFO, e.g. "RW ACCESS UPDATE"; empty: derived from kWrite / kReadonly
   const char* key_flags = nullptr;
+  KeyFlagsOf key_flags_of = nullptr;
   Group group = Group::kGeneric;
   const char* since = "1.0.0";
   const char* complexity = "O(1)";

@@ -65,8 +65,7 @@ void WriteCategories(const CommandSpec& spec, Writer& reply) {
 }
 
 // "RW ACCESS UPDATE" as Redis shows it: the first kind in capitals, the others small.
-void WriteKeyFlags(const CommandSpec& spec, Writer& reply) {
-  const char* text = spec.key_flags;
+void WriteKeyFlags(const CommandSpec& spec, const char* text, Writer& reply) {
   if (text == nullptr) text = (spec.flags & kWrite) != 0 ? "RW ACCESS UPDATE" : "RO ACCESS";
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
   reply.Set(words.size());
@@ -89,7 +88,7 @@ void WriteKeySpecs(const CommandSpec& spec, Writer& reply) {
   reply.Set(1);
   reply.Map(3);
   reply.Bulk("flags");
-  WriteKeyFlags(spec, reply);
+  WriteKeyFlags(spec, spec.key_flags, reply);
   if (spec.keys.first == 0) {  // only COMMAND GETKEYS can tell
     WriteMapHead(reply, "begin_search", "unknown", 0);
     WriteMapHead(reply, "find_keys", "unknown", 0);
@@ -291,11 +290,13 @@ void GetKeys(Context& c, bool with_flags) {
     if ((entry->spec->flags & kNoMandatoryKeys) != 0) return c.reply.Array(0);
     return c.reply.Error("ERR Invalid arguments specified for command");
   }
+  const CommandSpec& spec = *entry->spec;
+  const char* flags = spec.key_flags_of != nullptr ? spec.key_flags_of(words) : spec.key_flags;
   c.reply.Array(positions.size());
   for (int position : positions) {
     if (with_flags) c.reply.Array(2);
     c.reply.Bulk(words[static_cast<size_t>(position)]);
-    if (with_flags) WriteKeyFlags(*entry->spec, c.reply);
+    if (with_flags) WriteKeyFlags(spec, flags, c.reply);
   }
 }
 

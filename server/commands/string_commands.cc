@@ -1,4 +1,5 @@
 // One key's whole value: GET and SET with all their kin.
+#include "absl/strings/match.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/option_word.h"
@@ -173,6 +174,13 @@ void GetEx(Context& c) {
   }
 }
 
+// Only with GET does SET show what was there.
+const char* SetKeyFlags(absl::Span<const absl::string_view> words) {
+  for (size_t i = 3; i < words.size(); ++i)
+    if (absl::EqualsIgnoreCase(words[i], "get")) return "RW ACCESS UPDATE";
+  return "OW UPDATE";
+}
+
 constexpr ArgSpec kKeyArgs[] = {{.name = "key", .type = ArgType::kKey}};
 constexpr ArgSpec kKeyValueArgs[] = {{.name = "key", .type = ArgType::kKey}, {.name = "value"}};
 constexpr ArgSpec kSetConditionArgs[] = {
@@ -236,6 +244,7 @@ constexpr CommandSpec kStringCommands[] = {
      .flags = kWrite | kDenyOom,
      .keys = Keys::At(1),
      .key_flags = "RW ACCESS UPDATE VARIABLE_FLAGS",
+     .key_flags_of = &SetKeyFlags,
      .group = Group::kString,
      .since = "1.0.0",
      .summary = "Sets a key's value, if its condition holds.",

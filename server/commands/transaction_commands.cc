@@ -7,7 +7,6 @@
 
 #include <chrono>
 
-#include "absl/container/flat_hash_set.h"
 #include "protocol/errors.h"
 #include "server/commands/groups.h"
 
@@ -43,7 +42,8 @@ void Unwatch(Services& services, Session& session) {
   std::vector<HashedKey> keys;
   for (const auto& [db, name] : watched->keys) keys.emplace_back(name);
   unit.LockKeys(keys);
-  for (size_t i = 0; i < keys.size(); ++i) unit.UnwatchKey(watched->keys[i].first, keys[i], *watched->watch);
+  size_t i = 0;
+  for (const auto& [db, name] : watched->keys) unit.UnwatchKey(db, keys[i++], *watched->watch);
 }
 
 void UnwatchAll(Context& c) {
@@ -55,11 +55,9 @@ void Watch(Context& c) {
   if (c.session.transaction != nullptr) return c.reply.Error("ERR WATCH inside MULTI is not allowed");
   if (c.session.watched == nullptr) c.session.watched = std::make_unique<WatchedSet>();
   WatchedSet& watched = *c.session.watched;
-  absl::flat_hash_set<std::pair<storage::DbIndex, std::string>> known(watched.keys.begin(), watched.keys.end());
   std::vector<HashedKey> fresh;
   for (size_t i = 1; i < c.words.size(); ++i) {
-    if (!known.emplace(c.db(), std::string(c.words[i])).second) continue;
-    watched.keys.emplace_back(c.db(), std::string(c.words[i]));
+    if (!watched.keys.emplace(c.db(), std::string(c.words[i])).second) continue;
     fresh.push_back(c.Key(i));
   }
   c.unit.LockKeys(fresh);

@@ -68,6 +68,12 @@ TEST_F(CommandCommandTest, ListFiltersByCategoryAndModule) {
 TEST_F(CommandCommandTest, GetKeysFindsThem) {
   EXPECT_EQ(Run("COMMAND GETKEYS mset a 1 b 2"), "*2\r\n$1\r\na\r\n$1\r\nb\r\n");
   EXPECT_EQ(Run("COMMAND GETKEYS memory usage k"), "*1\r\n$1\r\nk\r\n");
+  EXPECT_EQ(Run("COMMAND GETKEYSANDFLAGS set k v"),
+            "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+OW\r\n+update\r\n");
+  EXPECT_EQ(Run("COMMAND GETKEYSANDFLAGS set k v Get"),
+            "*1\r\n*2\r\n$1\r\nk\r\n*3\r\n+RW\r\n+access\r\n+update\r\n");
+  EXPECT_EQ(Run("COMMAND GETKEYSANDFLAGS bitfield k get u8 0"),
+            "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n");
   EXPECT_EQ(Run("COMMAND GETKEYSANDFLAGS get k"),
             "*1\r\n*2\r\n$1\r\nk\r\n*2\r\n+RO\r\n+access\r\n");
   EXPECT_EQ(Run("COMMAND GETKEYS nosuch a"), "-ERR Invalid command specified\r\n");
