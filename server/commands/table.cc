@@ -43,7 +43,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       StringEditCommands(),   StringNumberCommands(), StringLcsCommands(),
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),
       BitFieldCommands(),
-      KeyCommands(),          TransactionCommands(), LifetimeCommands(),   ScanCommands(),
+      KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
       ObjectCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
       IdemThrottleCommands(), IdemStatsCommands(),

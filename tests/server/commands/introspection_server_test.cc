@@ -97,6 +97,10 @@ TEST_F(CommandCommandTest, EveryContainerHasHelpForEachOfItsSubcommands) {
   int containers = 0;
   for (const CommandEntry* entry : commands_.commands()) {
     if (entry->subcommands.empty()) continue;
+    if (entry->full_name == "cluster") {  // a Redis that stands alone answers the same to every subcommand
+      EXPECT_EQ(Run("CLUSTER HELP"), "-ERR This instance has cluster support disabled\r\n");
+      continue;
+    }
     ++containers;
     const std::string help = Run(entry->full_name + " HELP");
     ASSERT_THAT(help, StartsWith("*")) << entry->full_name;
