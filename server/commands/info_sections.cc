@@ -154,8 +154,9 @@ void InfoPersistence(Context& c, std::string& out) {
       .Zeros({"loading", "async_loading", "current_cow_peak", "current_cow_size",
               "current_cow_size_age"})
       .Fixed("current_fork_perc", 0)
-      .Zeros({"current_save_keys_processed", "current_save_keys_total",
-              "rdb_changes_since_last_save", "rdb_bgsave_in_progress"})
+      .Zeros({"current_save_keys_processed", "current_save_keys_total"})
+      .Add("rdb_changes_since_last_save", c.services.store.stats().Get(storage::StorageStats::kChanges))
+      .Zeros({"rdb_bgsave_in_progress"})
       .Add("rdb_last_save_time", c.services.started_ms / 1000)
       .Add("rdb_last_bgsave_status", "ok")
       .Add("rdb_last_bgsave_time_sec", -1)
