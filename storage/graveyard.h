@@ -12,11 +12,8 @@
 #include "storage/sync/mutex.h"
 #include "storage/sync/sync.h"
 #include "storage/table/entry.h"
-#include "storage/table/table.h"
 
 namespace idemd::storage {
-
-using Table = BasicTable<Entry, RealSync>;
 
 class Graveyard {
  public:

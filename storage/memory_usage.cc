@@ -1,24 +1,30 @@
 // What one key costs, computed from its sizes: readers hold views, not entries.
+#include "storage/key/shapes.h"
 #include "storage/store.h"
 #include "storage/table/entry.h"
 
 namespace idemd::storage {
 namespace {
 
-// A table is at most about this full, so a key's share of it is a bit more than one pointer.
-constexpr size_t kSlotBytes = sizeof(Entry*) * 3 / 2;
+// A segment is four fifths full on average.
+constexpr size_t kSlotBytes = 64 / 6 * 5 / 4;
+constexpr size_t kInlineBytes = 64 / 3 * 5 / 4;
 
-size_t Rounded(size_t bytes) { return (bytes + 15) & ~size_t{15}; }  // both allocators' classes for small sizes
+size_t Rounded(size_t bytes) { return (bytes + 15) & ~size_t{15}; }
 
 }  // namespace
 
-size_t MemoryUsage(absl::string_view key, const KeyView& view) {
-  const size_t aligned_key = (key.size() + 7) & ~size_t{7};
-  if (view.edited) {
-    return Rounded(sizeof(Entry) + aligned_key + sizeof(Buffer)) + Rounded(view.bytes.size()) + kSlotBytes;
+size_t MemoryUsage(absl::string_view text, const KeyView& view) {
+  const HashedKey key(text);
+  if (view.edited) return Entry::MemoryBytes(key, EntryForm::kBuffer, 0) + Rounded(view.bytes.size()) + kSlotBytes;
+  if (view.type == ValueType::kRecord) {
+    const EntryForm form = view.replays != nullptr ? EntryForm::kDone : EntryForm::kRecord;
+    return Entry::MemoryBytes(key, form, view.bytes.size()) + kSlotBytes;
   }
-  const size_t key_bytes = view.type == ValueType::kRecord ? aligned_key : key.size();
-  return Rounded(sizeof(Entry) + key_bytes + view.bytes.size()) + kSlotBytes;
+  // An inline key shows the value that its shape has.
+  const uint32_t shape = Entry::Words(key) == nullptr ? 0 : Shapes::Instance().Find(key.prefix(), key.tail.kind, view.bytes);
+  if (shape != 0 && Shapes::Instance().At(static_cast<uint8_t>(shape)).value.data() == view.bytes.data()) return kInlineBytes;
+  return Entry::MemoryBytes(key, EntryForm::kString, view.bytes.size()) + kSlotBytes;
 }
 
 }  // namespace idemd::storage

@@ -7,8 +7,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "storage/graveyard.h"
+#include "storage/memory/heap.h"
 #include "storage/store.h"
 #include "storage/sync/mutex.h"
 #include "storage/sync/sync.h"
@@ -17,14 +19,17 @@
 
 namespace idemd::storage {
 
+inline constexpr size_t kLsnCells = 256;
+inline constexpr Lsn kLsnPending = UINT64_MAX;
+
 // 128: two lines, since the hardware prefetches pairs; no two shards share one.
 struct alignas(128) Shard {
   Mutex mutex;
   // Null until a database has a key here. Loaded by lock-free readers inside an epoch guard; changed under the lock, and
   // a table that is replaced is retired through the epochs.
   std::array<std::atomic<Table*>, kDatabases> tables{};
-  // Removals of this shard, for readers who find a key absent: as Entry::lsn, kLsnPending while one is not in the log.
-  std::atomic<Lsn> removal_lsn{kNoLsn};
+  // What is kept for readers of the log: see LsnOf(). Null while nothing is logged.
+  std::unique_ptr<std::array<std::atomic<Lsn>, kLsnCells>> lsns;
   // Written under the lock, read by anybody.
   std::array<std::atomic<uint64_t>, kDatabases> with_deadline{};
   std::array<std::atomic<uint64_t>, kDatabases> entry_bytes{};  // heap bytes of the entries
@@ -32,8 +37,16 @@ struct alignas(128) Shard {
   // Holder of the lock.
   WaitLines lines;
   WatchedKeys watched;
-  std::array<uint64_t, kDatabases> sweep_position{};
+  HeapPtr heap{Heap::Make()};  // of its entries
+  uint64_t relocated_to = 0;   // where compaction stands, in database relocating_db
+  DbIndex relocating_db = 0;
+  bool relocating = false;
   uint32_t number = 0;
+
+  // The LSN of the latest change of any key with such a hash, removals included; kLsnPending while one is not in the log.
+  // It is stored before the change can be seen, so that who sees the change sees it too and takes the lock. A reader of
+  // another key of the same cell waits for a little more than it has to.
+  std::atomic<Lsn>& LsnOf(uint64_t hash) { return (*lsns)[hash >> 42 & (kLsnCells - 1)]; }
 };
 
 inline uint32_t ShardNumber(uint64_t hash) { return static_cast<uint32_t>(hash >> 58); }
@@ -46,6 +59,9 @@ class Store::Impl {
   std::atomic<size_t> waiters{0};
   std::atomic<uint32_t> coarse_s{0};  // effective seconds, set by Tick(), for access times
   bool logs = false;                  // log.wants_effects(), read once
+  // All inline deadlines lie at most 2^32 ms after this (storage/table/words.h). Tick() moves it on when all that could lie
+  // before has been removed. Readers: any thread.
+  std::atomic<int64_t> deadline_base_ms{0};
   std::shared_ptr<Graveyard> graveyard = std::make_shared<Graveyard>();
 };
 

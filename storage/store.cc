@@ -15,7 +15,10 @@ namespace {
 
 constexpr int64_t kSweepEveryMs = 50;        // expired keys are noticed within this, when idle
 constexpr size_t kGarbagePerTick = 100'000;  // what idle threads left behind; freed in about 10 ms at the most
-constexpr size_t kSweepSegmentsPerLock = 8;  // bounded work under one hold of a shard's lock
+constexpr size_t kSweepSegmentsPerLock = 2;  // bounded work under one hold of a shard's lock: some 100 us at the most
+constexpr size_t kSweptPerTick = 200'000;     // some 20 ms
+constexpr size_t kRelocateSegmentsPerLock = 2;
+constexpr int64_t kMoveBaseEveryMs = 3'600'000;
 
 }  // namespace
 
@@ -23,6 +26,9 @@ Store::Store(Clock& clock, EffectLog& log)
     : clock_(clock), log_(log), fences_(FenceFloor(clock.NowMs())), impl_(std::make_unique<Impl>()) {
   for (uint32_t i = 0; i < kShards; ++i) impl_->shards[i].number = i;
   impl_->logs = log.wants_effects();
+  if (impl_->logs)
+    for (Shard& shard : impl_->shards) shard.lsns = std::make_unique<std::array<std::atomic<Lsn>, kLsnCells>>();
+  impl_->deadline_base_ms.store(clock.NowMs(), std::memory_order_relaxed);
   impl_->coarse_s.store(static_cast<uint32_t>(clock.NowMs() / 1000), std::memory_order_relaxed);
 }
 
@@ -70,36 +76,74 @@ int64_t Store::Tick() {
     unit.LockShard(due.shard);
     unit.ServeLine(impl_->shards[due.shard], due.name);
   }
-  SweepExpired();
-  CollectGarbage(kGarbagePerTick);
-  impl_->graveyard->Work();
-  return std::min(impl_->timer.next_ms(), now + kSweepEveryMs);
+  const bool more = SweepExpired();
+  // Everything that expired up to `now` is gone, and what is inline lies after it.
+  if (!more && now - impl_->deadline_base_ms.load(std::memory_order_relaxed) >= kMoveBaseEveryMs)
+    impl_->deadline_base_ms.store(now, std::memory_order_relaxed);
+  TendMemory();
+  return more ? now : std::min(impl_->timer.next_ms(), now + kSweepEveryMs);
 }
 
-int64_t Store::SweepExpired() {
-  int64_t removed = 0;
-  std::vector<Entry*> due;
-  for (Shard& shard : impl_->shards) {
+// Returns whether it stopped before all was done, so that waiters are served in time in a storm of expiries.
+bool Store::SweepExpired() {
+  size_t removed = 0;
+  const int64_t now = clock_.NowMs();
+  const uint32_t first = sweep_from_;
+  for (uint32_t i = 0; i < kShards && removed < kSweptPerTick; ++i) {
+    sweep_from_ = (first + i) % kShards;
+    Shard& shard = impl_->shards[sweep_from_];
     for (DbIndex db = 0; db < kDatabases; ++db) {
-      if (shard.with_deadline[db].load(std::memory_order_relaxed) == 0) continue;
-      do {
+      bool more = true;
+      while (more && removed < kSweptPerTick) {
+        {
+          const EpochGuard guard;
+          const Table* table = shard.tables[db].load(std::memory_order_acquire);
+          if (table == nullptr || table->next_due_ms() > now) break;
+        }
         Unit unit(*this);
         unit.LockShard(shard.number);
-        Table* table = shard.tables[db].load(std::memory_order_relaxed);
-        if (table == nullptr) break;
-        due.clear();
-        table->Due(unit.now_ms(), &shard.sweep_position[db], kSweepSegmentsPerLock, due);
-        for (Entry* entry : due) {
-          if (!entry->expired(unit.now_ms())) continue;
-          const uint64_t hash = HashedKey(entry->key()).hash;
-          unit.RemoveEntry(shard, db, entry, hash);
-          ++removed;
-        }
-      } while (shard.sweep_position[db] != 0);
+        removed += unit.ExpireDue(shard, db, kSweepSegmentsPerLock, &more);
+      }
     }
   }
-  if (removed != 0) stats_.Add(StorageStats::kExpired, static_cast<uint64_t>(removed));
-  return removed;
+  if (removed != 0) stats_.Add(StorageStats::kExpired, removed);
+  return removed >= kSweptPerTick;
+}
+
+// Frees what the epochs have let go, brings sparse blocks of the heaps together, and gives pages back to the system.
+void Store::TendMemory() {
+  CollectGarbage(kGarbagePerTick);
+  impl_->graveyard->Work();
+  for (Shard& shard : impl_->shards) Evacuate(shard);
+  ProcessPages().Tend();
+}
+
+// One step of a shard's compaction, or the beginning of one: entries in the sparsest blocks move to others.
+void Store::Evacuate(Shard& shard) {
+  constexpr size_t kDrainBlocks = 64;
+  Unit unit(*this);
+  unit.LockShard(shard.number);
+  shard.heap->Drain(kDrainBlocks);
+  if (!shard.relocating) {
+    if (!shard.heap->StartEvacuation()) return;
+    shard.relocating = true;
+    shard.relocating_db = 0;
+    shard.relocated_to = 0;
+  }
+  Table* table = shard.tables[shard.relocating_db].load(std::memory_order_relaxed);
+  if (table != nullptr) {
+    table->Relocate(&shard.relocated_to, kRelocateSegmentsPerLock, [&](Entry& entry) -> Entry* {
+      if (!Heap::Leaving(&entry, entry.size_bytes()) || entry.form() == EntryForm::kBuffer) return nullptr;
+      Entry* const copy = Entry::MakeCopy(*shard.heap, entry);
+      Retire(&entry, [](void* p) { Entry::Destroy(static_cast<Entry*>(p)); });
+      return copy;
+    });
+  }
+  if (table != nullptr && shard.relocated_to != 0) return;
+  shard.relocated_to = 0;
+  if (++shard.relocating_db < kDatabases) return;
+  shard.relocating = false;
+  shard.heap->EndEvacuation();
 }
 
 void Store::CheckInvariants() {
@@ -108,7 +152,7 @@ void Store::CheckInvariants() {
   for (Shard& shard : impl_->shards) {
     for (auto& slot : shard.tables) {
       const Table* table = slot.load(std::memory_order_relaxed);
-      if (table != nullptr) table->CheckInvariants();
+      if (table != nullptr) table->CheckInvariants(impl_->deadline_base_ms.load(std::memory_order_relaxed));
     }
   }
 }

@@ -54,8 +54,9 @@ struct KeyView {
   ValueType type = ValueType::kNone;
   absl::string_view bytes;  // kString: the value; kRecord: the packed record
   int64_t deadline_ms = kNoDeadline;
-  uint32_t access_s = 0;
-  bool edited = false;  // a string that was edited in place (OBJECT ENCODING raw)
+  uint32_t access_s = 0;  // second of the last use; 0 where it is not kept (inline keys and records)
+  bool edited = false;    // a string that was edited in place (OBJECT ENCODING raw)
+  std::atomic<uint32_t>* replays = nullptr;  // of a record that is done: replies of its answer so far
 
   explicit operator bool() const { return type != ValueType::kNone; }
 };
@@ -97,7 +98,7 @@ class Unit {
   KeyView Find(DbIndex db, const HashedKey& key, bool touch = true);
   // Whether reads leave the keys' access times alone (EXISTS, CLIENT NO-TOUCH); hits and misses are counted all the same.
   void KeepAccessTimes(bool keep) { keep_access_ = keep; }
-  // Counts one replay of the stored answer at `view` (a record of this unit).
+  // Counts one replay of the stored answer at `view` (a record of this unit that is done).
   static void CountReplay(const KeyView& view);
 
   // --- changes; the key's shard must be held.
@@ -151,13 +152,14 @@ class Unit {
 
  private:
   friend class Store;
-  // One changed key. The views live in `entry`, or in the entry that was removed, which the epoch keeps until the unit
-  // ends.
+  using Item = storage::Item<Entry>;
+  // One changed key; its text is this unit's copy (texts_).
   struct Change {
     Shard* shard;
     DbIndex db;
-    HashedKey key;
-    Entry* entry;        // null: removed
+    uint64_t hash;
+    size_t text_at;
+    size_t text_size;
     bool deadline_only;  // the value is as before
   };
   struct Served {
@@ -169,12 +171,26 @@ class Unit {
   void ReturnBorrowed();
   KeyView FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool touch);
   KeyView FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool touch);
-  Entry* LiveEntry(Shard& shard, DbIndex db, const HashedKey& key);
-  Entry* NewEntry(const HashedKey& key, absl::string_view value, int64_t deadline_ms);
-  void Publish(Shard& shard, DbIndex db, uint64_t hash, Entry* fresh);
-  void RemoveEntry(Shard& shard, DbIndex db, Entry* entry, uint64_t hash);
-  void NoteChange(const Change& change);
+  KeyView ViewOf(const Item& item) const;
+  int64_t DeadlineOf(const Item& item) const;
+  Item LiveItem(Shard& shard, DbIndex db, const HashedKey& key);
+  void SetBytes(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
+  bool SetParsed(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
+  void CopyTo(DbIndex to_db, const HashedKey& to, const KeyView& view, int64_t deadline_ms);
+  Table& TableFor(Shard& shard, DbIndex db);
+  void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh);
+  void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms);
+  void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key);
+  void Removed(Shard& shard, DbIndex db, const Item& item);
+  size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
+  void MarkPending(Shard& shard, uint64_t hash);
+  void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, bool deadline_only);
+  HashedKey KeyOf(const Change& change) const {
+    return HashedKey(absl::string_view(texts_.data() + change.text_at, change.text_size), change.hash);
+  }
+  void Show(const Item& item, absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each);
   void DropTable(Shard& shard, DbIndex db);
+  void MarkAllPending();
   void TouchDatabase(Shard& shard, DbIndex db);
   void ServeWaiters();
   void ServeLine(Shard& shard, const std::string& name);
@@ -193,7 +209,9 @@ class Unit {
   bool sealed_ = false;
   bool keep_access_ = false;
   bool serve_all_ = false;  // whole databases changed: every line is looked at
-  absl::InlinedVector<Change, 2> changed_;
+  absl::InlinedVector<Change, 2> changed_;   // those that somebody wants to know of: the log, waiters, watches
+  absl::InlinedVector<char, 128> texts_;     // their keys
+  std::string random_key_;
   size_t touched_ = 0;  // of changed_: those whose watches were marked
   std::vector<Effect> whole_effects_;  // FLUSHDB, FLUSHALL, SWAPDB
   std::vector<Served> served_;
@@ -236,6 +254,8 @@ class Store {
   // arrived, the entry.
   void Prefetch(DbIndex db, const HashedKey& key) const;
   void PrefetchEntry(DbIndex db, const HashedKey& key) const;
+  // Both for all keys of a command, so that their cache misses overlap.
+  void PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys) const;
   size_t waiters() const;         // callers in line, all keys
   uint64_t memory_bytes() const;  // keys, values and tables
   bool OverMemoryLimit() const;
@@ -246,13 +266,16 @@ class Store {
   friend class Unit;
   friend struct Shard;
   class Impl;
-  int64_t SweepExpired();
+  bool SweepExpired();
+  void TendMemory();
+  void Evacuate(Shard& shard);
   Clock& clock_;
   EffectLog& log_;
   Settings settings_;
   FenceCounter fences_;
   StorageStats stats_;
   std::unique_ptr<Impl> impl_;
+  uint32_t sweep_from_ = 0;  // Tick()'s own: the shard to begin with
 };
 
 }  // namespace idemd::storage

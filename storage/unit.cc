@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "storage/key/shapes.h"
 #include "storage/shard.h"
 #include "storage/store.h"
 
@@ -21,7 +22,7 @@ namespace {
 absl::string_view StringValue(const KeyView& view, std::string& scratch) {
   if (view.type != ValueType::kRecord) return view.bytes;
   scratch.clear();
-  AppendText(Unpack(view.bytes), scratch);
+  AppendText(Unpack(view.bytes, view.deadline_ms), scratch);
   return scratch;
 }
 
@@ -38,7 +39,7 @@ Subject SubjectOf(const KeyView& view) {
       break;
     case ValueType::kRecord:
       subject.kind = Subject::Kind::kRecord;
-      subject.record = Unpack(view.bytes);
+      subject.record = Unpack(view.bytes, view.deadline_ms);
       break;
   }
   return subject;
@@ -101,19 +102,27 @@ void Unit::Unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 
 // --- reads
 
-namespace {
-
-KeyView ViewOf(const Entry& entry) {
-  KeyView view;
-  view.type = entry.form() == EntryForm::kRecord ? ValueType::kRecord : ValueType::kString;
-  view.bytes = entry.value();
-  view.deadline_ms = entry.deadline_ms();
-  view.access_s = entry.access_s();
-  view.edited = entry.form() == EntryForm::kBuffer;
-  return view;
+int64_t Unit::DeadlineOf(const Item& item) const {
+  if (item.entry != nullptr) return item.entry->deadline_ms();
+  return DeadlineOfCell(item.cell, store_.impl_->deadline_base_ms.load(std::memory_order_relaxed));
 }
 
-}  // namespace
+KeyView Unit::ViewOf(const Item& item) const {
+  KeyView view;
+  view.deadline_ms = DeadlineOf(item);
+  if (item.entry == nullptr) {
+    view.type = ValueType::kString;
+    view.bytes = Shapes::Instance().At(static_cast<uint8_t>(item.shape)).value;
+    return view;
+  }
+  const Entry& entry = *item.entry;
+  view.type = entry.is_record() ? ValueType::kRecord : ValueType::kString;
+  view.bytes = entry.value();
+  view.access_s = entry.access_s();
+  view.edited = entry.form() == EntryForm::kBuffer;
+  view.replays = entry.replays();
+  return view;
+}
 
 void Store::PrefetchEntry(DbIndex db, const HashedKey& key) const {
   const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
@@ -123,6 +132,11 @@ void Store::PrefetchEntry(DbIndex db, const HashedKey& key) const {
 void Store::Prefetch(DbIndex db, const HashedKey& key) const {
   const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
   if (table != nullptr) table->Prefetch(key.hash);
+}
+
+void Store::PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys) const {
+  for (const HashedKey& key : keys) Prefetch(db, key);
+  for (const HashedKey& key : keys) PrefetchEntry(db, key);
 }
 
 KeyView Unit::Find(DbIndex db, const HashedKey& key, bool touch) {
@@ -136,25 +150,19 @@ KeyView Unit::Find(DbIndex db, const HashedKey& key, bool touch) {
 
 KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool touch) {
   const Table* table = shard.tables[db].load(std::memory_order_acquire);
-  Entry* entry = table == nullptr ? nullptr : table->Find(key.hash, key.bytes);
-  if (entry == nullptr) {
-    const Lsn removed = shard.removal_lsn.load(std::memory_order_acquire);
-    if (removed != kLsnPending) {
-      Need(removed);
-      if (touch) store_.stats_.Add(StorageStats::kMisses);
-      return {};
-    }
-  } else if (entry->form() != EntryForm::kBuffer) {
-    // The deadline before the LSN: who sees a new deadline also sees that its LSN is pending.
-    const int64_t deadline = entry->deadline_ms();
-    const Lsn lsn = entry->lsn();
-    if (lsn != kLsnPending && (deadline == kNoDeadline || deadline > now_ms())) {
+  const Item item = table == nullptr ? Item{} : table->Find(key);
+  if (item.entry == nullptr || item.entry->form() != EntryForm::kBuffer) {
+    const KeyView view = item ? ViewOf(item) : KeyView{};
+    // After all that was seen of the key: who sees a change also sees that its LSN is pending.
+    const Lsn lsn = store_.impl_->logs ? shard.LsnOf(key.hash).load(std::memory_order_acquire) : kNoLsn;
+    if (lsn != kLsnPending && (view.deadline_ms == kNoDeadline || view.deadline_ms > now_ms())) {
       Need(lsn);
       if (touch) {
-        if (!keep_access_) entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
-        store_.stats_.Add(StorageStats::kHits);
+        if (item.entry != nullptr && !keep_access_)
+          item.entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
+        store_.stats_.Add(item ? StorageStats::kHits : StorageStats::kMisses);
       }
-      return ViewOf(*entry);
+      return view;
     }
   }
   LockShard(shard.number);
@@ -165,33 +173,34 @@ KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool 
 }
 
 KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool touch) {
-  Entry* entry = LiveEntry(shard, db, key);
-  if (entry == nullptr) return {};
-  const KeyView view = ViewOf(*entry);
-  if (touch && !keep_access_) entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
+  const Item item = LiveItem(shard, db, key);
+  if (!item) return {};
+  const KeyView view = ViewOf(item);
+  if (touch && !keep_access_ && item.entry != nullptr)
+    item.entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
   return view;
 }
 
-Entry* Unit::LiveEntry(Shard& shard, DbIndex db, const HashedKey& key) {
+Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
-  Entry* entry = table == nullptr ? nullptr : table->Find(key.hash, key.bytes);
-  if (entry == nullptr) {
-    const Lsn removed = shard.removal_lsn.load(std::memory_order_relaxed);
-    if (removed != kLsnPending) Need(removed);
-    return nullptr;
+  const Item item = table == nullptr ? Item{} : table->Find(key);
+  if (item) {
+    const int64_t deadline_ms = DeadlineOf(item);
+    if (deadline_ms != kNoDeadline && deadline_ms <= now_ms()) {
+      store_.stats_.Add(StorageStats::kExpired);
+      RemoveItem(shard, db, key);
+      return {};
+    }
   }
-  if (entry->deadline_ms() != kNoDeadline && entry->expired(now_ms())) {
-    store_.stats_.Add(StorageStats::kExpired);
-    RemoveEntry(shard, db, entry, key.hash);
-    return nullptr;
+  if (store_.impl_->logs) {
+    const Lsn lsn = shard.LsnOf(key.hash).load(std::memory_order_relaxed);
+    if (lsn != kLsnPending) Need(lsn);  // pending: changed by this very unit
   }
-  const Lsn lsn = entry->lsn();
-  if (lsn != kLsnPending) Need(lsn);  // pending: changed by this very unit
-  return entry;
+  return item;
 }
 
 void Unit::CountReplay(const KeyView& view) {
-  PackedReplays(view.bytes.data()).fetch_add(1, std::memory_order_relaxed);
+  if (view.replays != nullptr) view.replays->fetch_add(1, std::memory_order_relaxed);
 }
 
 // --- changes
@@ -207,6 +216,7 @@ void RetireEntry(Entry* entry) {
 }
 
 void AddBytes(Shard& shard, DbIndex db, size_t plus, size_t minus) {
+  if (plus == minus) return;
   for (std::atomic<uint64_t>* bytes : {&shard.entry_bytes[db], &shard.all_entry_bytes})
     bytes->store(bytes->load(std::memory_order_relaxed) + plus - minus, std::memory_order_relaxed);
 }
@@ -219,79 +229,135 @@ void CountDeadline(Shard& shard, DbIndex db, int64_t before, int64_t after) {
               std::memory_order_relaxed);
 }
 
+size_t BytesOf(const Item<Entry>& item) { return item.entry == nullptr ? 0 : item.entry->memory_bytes(); }
+
 }  // namespace
 
-void Unit::NoteChange(const Change& change) {
+void Unit::MarkPending(Shard& shard, uint64_t hash) {
+  if (store_.impl_->logs) shard.LsnOf(hash).store(kLsnPending, std::memory_order_release);
+}
+
+// Nobody wants to know: then a change needs no copy of its key. Nobody can begin to while the shard's lock is held.
+void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, bool deadline_only) {
   ++changes_;
+  if (!store_.impl_->logs && shard.lines.empty() && shard.watched.empty()) return;
   if (!changed_.empty()) {
     Change& last = changed_.back();
-    if (last.db == change.db && last.key.hash == change.key.hash && last.key.bytes == change.key.bytes) {
-      const bool deadline_only = last.deadline_only && change.deadline_only;
-      last = change;
-      last.deadline_only = deadline_only;
+    if (last.db == db && last.hash == key.hash && KeyOf(last).bytes == key.bytes) {
+      last.deadline_only &= deadline_only;
       touched_ = std::min(touched_, changed_.size() - 1);
       return;
     }
   }
-  changed_.push_back(change);
+  const size_t at = texts_.size();
+  texts_.insert(texts_.end(), key.bytes.begin(), key.bytes.end());
+  changed_.push_back({&shard, db, key.hash, at, key.bytes.size(), deadline_only});
 }
 
-void Unit::Publish(Shard& shard, DbIndex db, uint64_t hash, Entry* fresh) {
+Table& Unit::TableFor(Shard& shard, DbIndex db) {
   Table* table = shard.tables[db].load(std::memory_order_relaxed);
   if (table == nullptr) {
-    table = new Table();
+    table = new Table(now_ms());
     shard.tables[db].store(table, std::memory_order_release);
   }
-  if (!store_.impl_->logs) fresh->set_lsn(kNoLsn);
-  fresh->set_access_s(store_.impl_->coarse_s.load(std::memory_order_relaxed));
-  const int64_t deadline = fresh->deadline_ms();
-  size_t replaced_bytes = 0;
-  int64_t replaced_deadline = kNoDeadline;
-  Entry* replaced = table->Put(hash, fresh);
-  if (replaced != nullptr) {
-    replaced_bytes = replaced->memory_bytes();
-    replaced_deadline = replaced->deadline_ms();
-    RetireEntry(replaced);
+  return *table;
+}
+
+void Unit::Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh) {
+  fresh->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
+  MarkPending(shard, key.hash);
+  const int64_t deadline_ms = fresh->deadline_ms();
+  const size_t bytes = fresh->memory_bytes();
+  const Item old = TableFor(shard, db).Put(key, fresh);
+  AddBytes(shard, db, bytes, 0);
+  Replaced(shard, db, key, old, deadline_ms);
+}
+
+// After a key got a new value with this deadline in place of `old`, or of nothing.
+void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms) {
+  const int64_t old_deadline_ms = old ? DeadlineOf(old) : kNoDeadline;
+  AddBytes(shard, db, 0, BytesOf(old));
+  CountDeadline(shard, db, old_deadline_ms, deadline_ms);
+  if (old_deadline_ms != kNoDeadline && old_deadline_ms <= now_ms()) store_.stats_.Add(StorageStats::kExpired);
+  if (old.entry != nullptr) RetireEntry(old.entry);
+  NoteChange(shard, db, key, false);
+}
+
+void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key) {
+  MarkPending(shard, key.hash);
+  const Item item = shard.tables[db].load(std::memory_order_relaxed)->Take(key);
+  Removed(shard, db, item);
+  NoteChange(shard, db, key, false);
+}
+
+void Unit::Removed(Shard& shard, DbIndex db, const Item& item) {
+  AddBytes(shard, db, 0, BytesOf(item));
+  CountDeadline(shard, db, DeadlineOf(item), kNoDeadline);
+  if (item.entry != nullptr) RetireEntry(item.entry);
+}
+
+// Removes what has expired from some segments; the shard's lock is held. Returns how many.
+size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more) {
+  *more = false;
+  Table* table = shard.tables[db].load(std::memory_order_relaxed);
+  if (table == nullptr) return 0;
+  std::vector<Table::Due> due;
+  *more = table->CollectDue(now_ms(), store_.impl_->deadline_base_ms.load(std::memory_order_relaxed), max_segments, due);
+  const bool somebody_cares = store_.impl_->logs || !shard.lines.empty() || !shard.watched.empty();
+  for (const Table::Due& d : due) {
+    MarkPending(shard, d.hash);
+    table->Remove(d);
+    if (somebody_cares) {
+      KeyText room;
+      NoteChange(shard, db, HashedKey(KeyIn(d.item, room), d.hash), false);
+    } else {
+      ++changes_;
+    }
+    Removed(shard, db, d.item);
   }
-  if (deadline != kNoDeadline) table->NoteDeadline(hash, deadline);
-  AddBytes(shard, db, fresh->memory_bytes(), replaced_bytes);
-  CountDeadline(shard, db, replaced_deadline, deadline);
-  NoteChange({&shard, db, HashedKey(fresh->key(), hash), fresh, false});
+  table->FinishDue(due);
+  return due.size();
 }
 
-void Unit::RemoveEntry(Shard& shard, DbIndex db, Entry* entry, uint64_t hash) {
-  if (store_.impl_->logs) shard.removal_lsn.store(kLsnPending, std::memory_order_release);
-  shard.tables[db].load(std::memory_order_relaxed)->Take(hash, entry->key());
-  AddBytes(shard, db, 0, entry->memory_bytes());
-  CountDeadline(shard, db, entry->deadline_ms(), kNoDeadline);
-  NoteChange({&shard, db, HashedKey(entry->key(), hash), nullptr, false});
-  RetireEntry(entry);
-}
-
-Entry* Unit::NewEntry(const HashedKey& key, absl::string_view value, int64_t deadline_ms) {
-  if (LooksLikeRecord(value)) {
-    std::string scratch;
-    Record record;
-    if (ParseText(value, scratch, record) == ParseVerdict::kRecord && FencePlausible(record.fence, now_ms())) {
-      store_.fences_.Raise(record.fence);
-      Entry* entry = Entry::Make(key.bytes, EntryForm::kRecord, PackedSize(record), deadline_ms);
-      Pack(record, entry->value_data());
-      return entry;
+// A value without looking into it.
+void Unit::SetBytes(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms) {
+  Shard& shard = ShardOf(key);
+  const int64_t base_ms = store_.impl_->deadline_base_ms.load(std::memory_order_relaxed);
+  if (Entry::Words(key) != nullptr && value.size() <= kShapeValueBytesMax && FitsCell(deadline_ms, base_ms)) {
+    const uint32_t shape = Shapes::Instance().Id(key.prefix(), key.tail.kind, value);
+    if (shape != 0) {
+      MarkPending(shard, key.hash);
+      Item old;
+      if (TableFor(shard, db).PutInline(key, shape, deadline_ms, now_ms(), base_ms, &old))
+        return Replaced(shard, db, key, old, deadline_ms);
     }
   }
-  Entry* entry = Entry::Make(key.bytes, EntryForm::kString, value.size(), deadline_ms);
+  Entry* entry = Entry::Make(*shard.heap, key, EntryForm::kString, value.size(), deadline_ms);
   std::memcpy(entry->value_data(), value.data(), value.size());
-  return entry;
+  Publish(shard, db, key, entry);
+}
+
+// A value that is the text of a record becomes one. False: it is none.
+bool Unit::SetParsed(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms) {
+  if (!LooksLikeRecord(value)) return false;
+  std::string scratch;
+  Record record;
+  if (ParseText(value, scratch, record) != ParseVerdict::kRecord || !FencePlausible(record.fence, now_ms())) return false;
+  store_.fences_.Raise(record.fence);
+  SetRecord(db, key, record, deadline_ms);
+  return true;
 }
 
 void Unit::SetString(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms) {
-  Publish(ShardOf(key), db, key.hash, NewEntry(key, value, deadline_ms));
+  if (!SetParsed(db, key, value, deadline_ms)) SetBytes(db, key, value, deadline_ms);
 }
 
 void Unit::SetRecord(DbIndex db, const HashedKey& key, const Record& record, int64_t deadline_ms) {
-  Entry* entry = Entry::Make(key.bytes, EntryForm::kRecord, PackedSize(record), deadline_ms);
-  Pack(record, entry->value_data());
-  Publish(ShardOf(key), db, key.hash, entry);
+  Shard& shard = ShardOf(key);
+  const EntryForm form = record.state == RecordState::kDone ? EntryForm::kDone : EntryForm::kRecord;
+  Entry* entry = Entry::Make(*shard.heap, key, form, PackedSize(record, deadline_ms), deadline_ms);
+  Pack(record, deadline_ms, entry->value_data());
+  Publish(shard, db, key, entry);
 }
 
 void Unit::Apply(DbIndex db, const HashedKey& key, const Action& action) {
@@ -312,63 +378,71 @@ void Unit::Apply(DbIndex db, const HashedKey& key, const Action& action) {
 
 bool Unit::Remove(DbIndex db, const HashedKey& key) {
   Shard& shard = ShardOf(key);
-  Entry* entry = LiveEntry(shard, db, key);
-  if (entry == nullptr) return false;
-  RemoveEntry(shard, db, entry, key.hash);
+  if (!LiveItem(shard, db, key)) return false;
+  RemoveItem(shard, db, key);
   return true;
 }
 
 bool Unit::SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms) {
   Shard& shard = ShardOf(key);
-  Entry* entry = LiveEntry(shard, db, key);
-  if (entry == nullptr) return false;
-  const int64_t before = entry->deadline_ms();
+  const Item item = LiveItem(shard, db, key);
+  if (!item) return false;
+  const int64_t before = DeadlineOf(item);
   if (before == deadline_ms) return true;
-  if (store_.impl_->logs) entry->set_lsn(kLsnPending);
-  entry->set_deadline_ms(deadline_ms);
-  if (deadline_ms != kNoDeadline) shard.tables[db].load(std::memory_order_relaxed)->NoteDeadline(key.hash, deadline_ms);
-  CountDeadline(shard, db, before, deadline_ms);
-  NoteChange({&shard, db, HashedKey(entry->key(), key.hash), entry, true});
+  MarkPending(shard, key.hash);
+  const bool in_place = item.entry != nullptr
+                            ? item.entry->set_deadline_ms(deadline_ms)
+                            : FitsCell(deadline_ms, store_.impl_->deadline_base_ms.load(std::memory_order_relaxed));
+  if (in_place) {
+    shard.tables[db].load(std::memory_order_relaxed)->SetDeadline(key, deadline_ms);
+    CountDeadline(shard, db, before, deadline_ms);
+  } else {
+    CopyTo(db, key, ViewOf(item), deadline_ms);
+  }
+  NoteChange(shard, db, key, true);
   return true;
 }
 
 absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
   Shard& shard = ShardOf(key);
-  Entry* entry = LiveEntry(shard, db, key);
-  if (entry != nullptr && entry->form() == EntryForm::kBuffer) {
-    const size_t before = entry->memory_bytes();
-    if (store_.impl_->logs) entry->set_lsn(kLsnPending);
-    entry->ResizeBuffer(size);
-    AddBytes(shard, db, entry->memory_bytes(), before);
-    NoteChange({&shard, db, HashedKey(entry->key(), key.hash), entry, false});
-    return {entry->buffer().data, size};
+  const Item item = LiveItem(shard, db, key);
+  if (item.entry != nullptr && item.entry->form() == EntryForm::kBuffer) {
+    const size_t before = item.entry->memory_bytes();
+    MarkPending(shard, key.hash);
+    item.entry->ResizeBuffer(size);
+    AddBytes(shard, db, item.entry->memory_bytes(), before);
+    NoteChange(shard, db, key, false);
+    return {item.entry->buffer().data, size};
   }
-  const int64_t deadline = entry == nullptr ? kNoDeadline : entry->deadline_ms();
-  Entry* fresh = Entry::MakeBuffer(key.bytes, size, size, deadline);
-  if (entry != nullptr) std::memcpy(fresh->buffer().data, entry->value().data(), std::min(size, entry->value().size()));
-  Publish(shard, db, key.hash, fresh);
+  const KeyView old = item ? ViewOf(item) : KeyView{};
+  Entry* fresh = Entry::MakeBuffer(*shard.heap, key, size, size, old.deadline_ms);
+  if (item) std::memcpy(fresh->buffer().data, old.bytes.data(), std::min(size, old.bytes.size()));
+  Publish(shard, db, key, fresh);
   return {fresh->buffer().data, size};
 }
 
-void Unit::Copy(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to) {
-  Entry* entry = LiveEntry(ShardOf(from), from_db, from);
-  if (entry == nullptr) return;
-  const absl::string_view value = entry->value();
-  Entry* fresh = nullptr;
-  if (entry->form() == EntryForm::kBuffer) {
-    fresh = Entry::MakeBuffer(to.bytes, value.size(), value.size(), entry->deadline_ms());
-    std::memcpy(fresh->buffer().data, value.data(), value.size());
+// Gives `to` what `view` shows, with this deadline; form, access time and replay counter go along.
+void Unit::CopyTo(DbIndex to_db, const HashedKey& to, const KeyView& view, int64_t deadline_ms) {
+  Shard& shard = ShardOf(to);
+  if (view.type == ValueType::kRecord) {
+    const uint32_t replays = view.replays == nullptr ? 0 : view.replays->load(std::memory_order_relaxed);
+    SetRecord(to_db, to, Unpack(view.bytes, view.deadline_ms), deadline_ms);
+    const Item item = shard.tables[to_db].load(std::memory_order_relaxed)->Find(to);
+    if (item.entry->replays() != nullptr) item.entry->replays()->store(replays, std::memory_order_relaxed);
+  } else if (view.edited) {
+    Entry* fresh = Entry::MakeBuffer(*shard.heap, to, view.bytes.size(), view.bytes.size(), deadline_ms);
+    std::memcpy(fresh->buffer().data, view.bytes.data(), view.bytes.size());
+    Publish(shard, to_db, to, fresh);
   } else {
-    fresh = Entry::Make(to.bytes, entry->form(), value.size(), entry->deadline_ms());
-    if (entry->form() == EntryForm::kRecord) {
-      Pack(Unpack(value), fresh->value_data());
-      PackedReplays(fresh->value_data())
-          .store(PackedReplays(value.data()).load(std::memory_order_relaxed), std::memory_order_relaxed);
-    } else {
-      std::memcpy(fresh->value_data(), value.data(), value.size());
-    }
+    SetBytes(to_db, to, view.bytes, deadline_ms);
   }
-  Publish(ShardOf(to), to_db, to.hash, fresh);
+}
+
+void Unit::Copy(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to) {
+  const Item item = LiveItem(ShardOf(from), from_db, from);
+  if (!item) return;
+  const KeyView view = ViewOf(item);
+  CopyTo(to_db, to, view, view.deadline_ms);
 }
 
 void Unit::Rename(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to) {

@@ -8,11 +8,14 @@ namespace idemd::storage {
 
 void Unit::Commit() {
   if (held_ == 0) return;
-  if (!changed_.empty() || serve_all_) {
-    ServeWaiters();
-    TouchWatches();
-    AppendEffects();
+  if (changes_ != 0 || serve_all_) {
+    if (!changed_.empty() || serve_all_) {
+      ServeWaiters();
+      TouchWatches();
+      AppendEffects();
+    }
     changed_.clear();
+    texts_.clear();
     touched_ = 0;
     store_.stats_.Add(StorageStats::kChanges, std::exchange(changes_, 0));
     whole_effects_.clear();
@@ -29,7 +32,7 @@ void Unit::ServeWaiters() {
   const size_t changes = changed_.size();
   for (size_t i = 0; i < changes; ++i) {
     const Change change = changed_[i];
-    if (!change.shard->lines.empty()) ServeLine(*change.shard, WaitLines::Name(change.db, change.key.bytes));
+    if (!change.shard->lines.empty()) ServeLine(*change.shard, WaitLines::Name(change.db, KeyOf(change).bytes));
   }
   if (!serve_all_) return;
   for (Shard& shard : store_.impl_->shards)
@@ -40,7 +43,7 @@ void Unit::ServeDueWaiters(DbIndex db, const HashedKey& key) {
   Shard& shard = ShardOf(key);
   if (shard.lines.empty()) return;
   for (const Change& change : changed_)
-    if (change.db == db && change.key.bytes == key.bytes) return;
+    if (change.db == db && KeyOf(change).bytes == key.bytes) return;
   const WaitLine* line = shard.lines.Find(db, key.bytes);
   if (line != nullptr && line->wake_ms <= now_ms()) ServeLine(shard, WaitLines::Name(db, key.bytes));
 }
@@ -103,7 +106,7 @@ void Unit::ServeLine(Shard& shard, const std::string& name) {
 
 void Unit::WatchKey(DbIndex db, const HashedKey& key, std::shared_ptr<Watch> watch) {
   Shard& shard = ShardOf(key);
-  LiveEntry(shard, db, key);
+  LiveItem(shard, db, key);
   TouchWatches();
   shard.watched.Add(WaitLines::Name(db, key.bytes), std::move(watch));
 }
@@ -115,7 +118,7 @@ void Unit::UnwatchKey(DbIndex db, const HashedKey& key, const Watch& watch) {
 void Unit::TouchWatches() {
   for (; touched_ < changed_.size(); ++touched_) {
     const Change& change = changed_[touched_];
-    if (!change.shard->watched.empty()) change.shard->watched.Touch(WaitLines::Name(change.db, change.key.bytes));
+    if (!change.shard->watched.empty()) change.shard->watched.Touch(WaitLines::Name(change.db, KeyOf(change).bytes));
   }
 }
 
@@ -126,7 +129,7 @@ void Unit::TouchDatabase(Shard& shard, DbIndex db) {
     if (WaitLines::DbOf(name) != db) continue;
     const Table* table = shard.tables[db].load(std::memory_order_relaxed);
     const HashedKey key(WaitLines::KeyOf(name));
-    if (table != nullptr && table->Find(key.hash, key.bytes) != nullptr) shard.watched.Touch(name);
+    if (table != nullptr && table->Find(key)) shard.watched.Touch(name);
   }
 }
 
@@ -136,22 +139,26 @@ void Unit::AppendEffects() {
   std::deque<std::string> texts;  // of records; a deque, since effects keep views
   effects.reserve(changed_.size() + whole_effects_.size());
   for (const Change& change : changed_) {
+    // What the key holds now that the unit is over.
+    const HashedKey key = KeyOf(change);
+    const Table* table = change.shard->tables[change.db].load(std::memory_order_relaxed);
+    const Item item = table == nullptr ? Item{} : table->Find(key);
     Effect effect;
     effect.db = change.db;
-    effect.key = change.key.bytes;
-    if (change.entry == nullptr) {
+    effect.key = key.bytes;
+    if (!item) {
       effect.kind = EffectKind::kDelete;
     } else {
-      effect.deadline_ms = change.entry->deadline_ms();
+      const KeyView view = ViewOf(item);
+      effect.deadline_ms = view.deadline_ms;
       if (change.deadline_only) {
         effect.kind = effect.deadline_ms == kNoDeadline ? EffectKind::kPersist : EffectKind::kExpireAt;
       } else {
         effect.kind = EffectKind::kSet;
-        effect.value = change.entry->value();
-        if (change.entry->form() == EntryForm::kRecord) {
+        effect.value = view.bytes;
+        if (view.type == ValueType::kRecord) {
           texts.emplace_back();
-          AppendText(Unpack(effect.value), texts.back());
-          effect.value = texts.back();
+          effect.value = StringValue(view, texts.back());
         }
       }
     }
@@ -159,14 +166,10 @@ void Unit::AppendEffects() {
   }
   effects.insert(effects.end(), whole_effects_.begin(), whole_effects_.end());
   const Lsn lsn = store_.log_.Append(effects);
-  for (const Change& change : changed_) {
-    if (change.entry != nullptr)
-      change.entry->set_lsn(lsn);
-    else
-      change.shard->removal_lsn.store(lsn, std::memory_order_release);
-  }
+  for (const Change& change : changed_) change.shard->LsnOf(change.hash).store(lsn, std::memory_order_release);
   if (!whole_effects_.empty())
-    for (Shard& shard : store_.impl_->shards) shard.removal_lsn.store(lsn, std::memory_order_release);
+    for (Shard& shard : store_.impl_->shards)
+      for (std::atomic<Lsn>& cell : *shard.lsns) cell.store(lsn, std::memory_order_release);
   Need(lsn);
 }
 

@@ -14,17 +14,6 @@ constexpr uint64_t kScanBucketsMin = 8192;
 constexpr uint64_t kScanBucketsPerKey = 10;
 constexpr int kRandomTries = 64;
 
-// The value's bytes are left out of a string that is edited in place: they may be read under its lock only.
-KeyView ScanView(const Entry& entry) {
-  KeyView view;
-  view.type = entry.form() == EntryForm::kRecord ? ValueType::kRecord : ValueType::kString;
-  if (entry.form() != EntryForm::kBuffer) view.bytes = entry.value();
-  view.deadline_ms = entry.deadline_ms();
-  view.access_s = entry.access_s();
-  view.edited = entry.form() == EntryForm::kBuffer;
-  return view;
-}
-
 // A flushed table on its way through the epochs, which may outlive the store.
 struct Burial {
   std::shared_ptr<Graveyard> graveyard;
@@ -60,27 +49,40 @@ absl::string_view Unit::RandomKey(DbIndex db) {
         place -= here;
         continue;
       }
-      const Entry* entry = table->Random(RandomU64());
-      if (entry == nullptr) break;
-      if (entry->deadline_ms() == kNoDeadline || !entry->expired(now_ms())) return entry->key();
-      break;
+      const Item item = table->Random(RandomU64());
+      if (!item) break;
+      const int64_t deadline_ms = DeadlineOf(item);
+      if (deadline_ms != kNoDeadline && deadline_ms <= now_ms()) break;
+      KeyText room;
+      random_key_ = std::string(KeyIn(item, room));
+      return random_key_;
     }
   }
   return {};
 }
 
+// Shows a key that has not expired. The value's bytes are left out of a string that is edited in place: they may be read
+// under its lock only.
+void Unit::Show(const Item& item, absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each) {
+  KeyView view = ViewOf(item);
+  if (view.deadline_ms != kNoDeadline && view.deadline_ms <= now_ms()) return;
+  if (view.edited) view.bytes = {};
+  KeyText room;
+  each(KeyIn(item, room), view);
+}
+
 uint64_t Unit::Scan(DbIndex db, uint64_t cursor, uint64_t count,
                     absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each) {
-  uint64_t number = cursor >> 32;
-  uint32_t inside = static_cast<uint32_t>(cursor);
+  uint64_t number = cursor >> Table::kCursorBits;
+  uint64_t inside = cursor & ((uint64_t{1} << Table::kCursorBits) - 1);
   uint64_t buckets = std::max(kScanBucketsMin, count < UINT64_MAX / kScanBucketsPerKey ? count * kScanBucketsPerKey : count);
   uint64_t seen = 0;
   while (number < kShards) {
     const Table* table = store_.impl_->shards[number].tables[db].load(std::memory_order_acquire);
     if (table != nullptr && table->size() != 0) {
-      inside = table->Scan(inside, [&](Entry& entry) {
+      inside = table->Scan(inside, [&](const Item& item) {
         ++seen;
-        if (entry.deadline_ms() == kNoDeadline || !entry.expired(now_ms())) each(entry.key(), ScanView(entry));
+        Show(item, each);
       });
     } else {
       inside = 0;
@@ -88,16 +90,14 @@ uint64_t Unit::Scan(DbIndex db, uint64_t cursor, uint64_t count,
     if (inside == 0) ++number;
     if (seen >= count || --buckets == 0) break;
   }
-  return number >= kShards ? 0 : number << 32 | inside;
+  return number >= kShards ? 0 : number << Table::kCursorBits | inside;
 }
 
 void Unit::ForEach(DbIndex db, absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each) {
   for (Shard& shard : store_.impl_->shards) {
     const Table* table = shard.tables[db].load(std::memory_order_acquire);
     if (table == nullptr) continue;
-    table->ForEach([&](Entry& entry) {
-      if (entry.deadline_ms() == kNoDeadline || !entry.expired(now_ms())) each(entry.key(), ScanView(entry));
-    });
+    table->ForEach([&](const Item& item) { Show(item, each); });
   }
 }
 
@@ -105,7 +105,6 @@ void Unit::DropTable(Shard& shard, DbIndex db) {
   TouchDatabase(shard, db);
   Table* table = shard.tables[db].exchange(nullptr, std::memory_order_acq_rel);
   shard.with_deadline[db].store(0, std::memory_order_relaxed);
-  shard.sweep_position[db] = 0;
   if (table == nullptr) return;
   const uint64_t bytes = shard.entry_bytes[db].exchange(0, std::memory_order_relaxed);
   shard.all_entry_bytes.store(shard.all_entry_bytes.load(std::memory_order_relaxed) - bytes,
@@ -119,7 +118,14 @@ void Unit::DropTable(Shard& shard, DbIndex db) {
   });
 }
 
+void Unit::MarkAllPending() {
+  if (!store_.impl_->logs) return;
+  for (Shard& shard : store_.impl_->shards)
+    for (std::atomic<Lsn>& cell : *shard.lsns) cell.store(kLsnPending, std::memory_order_release);
+}
+
 void Unit::FlushDb(DbIndex db) {
+  MarkAllPending();
   for (Shard& shard : store_.impl_->shards) DropTable(shard, db);
   Effect effect;
   effect.kind = EffectKind::kFlushDb;
@@ -129,6 +135,7 @@ void Unit::FlushDb(DbIndex db) {
 }
 
 void Unit::FlushAll() {
+  MarkAllPending();
   for (Shard& shard : store_.impl_->shards)
     for (DbIndex db = 0; db < kDatabases; ++db) DropTable(shard, db);
   Effect effect;
@@ -139,6 +146,7 @@ void Unit::FlushAll() {
 
 void Unit::SwapDb(DbIndex a, DbIndex b) {
   if (a == b) return;
+  MarkAllPending();
   for (Shard& shard : store_.impl_->shards) {
     // A key that is in one of the two changes in both, in the eyes of those who watch.
     TouchDatabase(shard, a);
@@ -149,7 +157,9 @@ void Unit::SwapDb(DbIndex a, DbIndex b) {
     const uint64_t deadlines_a = shard.with_deadline[a].load(std::memory_order_relaxed);
     shard.with_deadline[a].store(shard.with_deadline[b].load(std::memory_order_relaxed), std::memory_order_relaxed);
     shard.with_deadline[b].store(deadlines_a, std::memory_order_relaxed);
-    std::swap(shard.sweep_position[a], shard.sweep_position[b]);
+    const uint64_t bytes_a = shard.entry_bytes[a].load(std::memory_order_relaxed);
+    shard.entry_bytes[a].store(shard.entry_bytes[b].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    shard.entry_bytes[b].store(bytes_a, std::memory_order_relaxed);
     TouchDatabase(shard, a);
     TouchDatabase(shard, b);
   }

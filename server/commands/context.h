@@ -27,16 +27,15 @@ struct Context {
   protocol::Writer& reply;
   absl::Span<const absl::string_view> words;  // words[0] is the command's name; subcommands: words[1] too
   const CommandSpec* spec;
-  uint64_t first_key_hash;  // of the first key, computed while the batch was parsed; valid when has_first_key
-  int first_key;            // its position, 0: none
+  int first_key;                      // its position, 0: none
+  const storage::HashedKey& hashed;   // that key, hashed while the batch was parsed
   ThreadStats* thread_stats = nullptr;  // of this loop thread
 
   storage::Unit& Data() { return unit; }
   storage::DbIndex db() const { return session.db; }
   // The key at words[i].
   storage::HashedKey Key(size_t i) const {
-    return static_cast<int>(i) == first_key ? storage::HashedKey(words[i], first_key_hash)
-                                            : storage::HashedKey(words[i]);
+    return static_cast<int>(i) == first_key ? hashed : storage::HashedKey(words[i]);
   }
   // Reads words[i] as an integer; writes the usual error and returns false when it is none.
   [[nodiscard]] bool Int(size_t i, int64_t* value, absl::string_view error = protocol::errors::kNotInteger) {

@@ -35,13 +35,6 @@ int64_t SteadyUs() {
       .count();
 }
 
-struct Prepared {
-  const CommandEntry* entry = nullptr;      // what runs; null: unknown
-  const CommandEntry* container = nullptr;  // set when only the subcommand is unknown
-  uint64_t hash = 0;
-  int first_key = 0;
-};
-
 std::string UnknownCommand(Words words) {
   std::string args;
   for (size_t i = 1; i < words.size() && args.size() < kShownArgsBytes; ++i)
@@ -53,6 +46,8 @@ std::string UnknownSubcommand(const CommandEntry& container, Words words) {
   return absl::StrCat("ERR unknown subcommand '", words[1].substr(0, 128), "'. Try ",
                       absl::AsciiStrToUpper(container.full_name), " HELP.");
 }
+
+using Prepared = Dispatcher::Prepared;
 
 Prepared Prepare(Services& services, const Session& session, Words words) {
   Prepared p;
@@ -66,10 +61,9 @@ Prepared Prepare(Services& services, const Session& session, Words words) {
   }
   const int first = p.entry->spec->keys.first;
   if (first == 0 || words.size() <= static_cast<size_t>(first)) return p;
-  const storage::HashedKey key(words[static_cast<size_t>(first)]);
   p.first_key = first;
-  p.hash = key.hash;
-  services.store.Prefetch(session.db, key);
+  p.key = storage::HashedKey(words[static_cast<size_t>(first)]);
+  services.store.Prefetch(session.db, p.key);
   return p;
 }
 
@@ -119,21 +113,18 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
       prepared[i] = Prepare(services_, session, batch.words_of(batch.requests[done + i]));
     if (chunk > 1) {
       for (size_t i = 0; i < chunk; ++i)
-        if (prepared[i].first_key != 0)
-          services_.store.PrefetchEntry(session.db, storage::HashedKey({}, prepared[i].hash));
+        if (prepared[i].first_key != 0) services_.store.PrefetchEntry(session.db, prepared[i].key);
     }
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
-      RunOne(session, batch.words_of(batch.requests[done]), prepared[i].entry, prepared[i].container, prepared[i].hash,
-             prepared[i].first_key, reply, &now_us);
+      RunOne(session, batch.words_of(batch.requests[done]), prepared[i], reply, &now_us);
     }
   }
   return done - first;
 }
 
-void Dispatcher::RunOne(Session& session, Words words, const CommandEntry* entry, const CommandEntry* container,
-                        uint64_t hash, int first_key, protocol::Writer& reply, int64_t* now_us) {
-  const Prepared p{entry, container, hash, first_key};
+void Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protocol::Writer& reply, int64_t* now_us) {
+  const CommandEntry* const entry = p.entry;
   std::string& out = reply.buffer();
   const size_t mark = out.size();
   if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipThis;
@@ -145,7 +136,7 @@ void Dispatcher::RunOne(Session& session, Words words, const CommandEntry* entry
     session.info().last_command.store(entry->spec, std::memory_order_relaxed);
     storage::Unit unit(services_.store);
     unit.KeepAccessTimes(session.no_touch);
-    Context context{services_, session, unit, reply, words, entry->spec, hash, first_key, thread_stats_};
+    Context context{services_, session, unit, reply, words, entry->spec, p.first_key, p.key, thread_stats_};
     RunHandler(context, *entry, now_us);
     unit.Commit();
     session.need = std::max(session.need, unit.need());

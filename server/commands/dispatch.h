@@ -12,6 +12,7 @@
 #include "protocol/resp/writer.h"
 #include "server/commands/services.h"
 #include "server/session.h"
+#include "storage/store.h"
 
 namespace idemd::server {
 
@@ -31,12 +32,20 @@ class Dispatcher {
   // The connection is gone: gives up what it waits for, leaves MONITOR.
   void Closed(Session& session);
 
+  // A request, looked up and hashed before the first of its batch runs.
+  struct Prepared {
+    const CommandEntry* entry = nullptr;      // what runs; null: unknown
+    const CommandEntry* container = nullptr;  // set when only the subcommand is unknown
+    int first_key = 0;                        // its position in the words, 0: none
+    storage::HashedKey key;
+  };
+
   Services& services() { return services_; }
   ThreadStats& thread_stats() { return *thread_stats_; }
 
  private:
-  void RunOne(Session& session, absl::Span<const absl::string_view> words, const CommandEntry* entry,
-              const CommandEntry* container, uint64_t hash, int first_key, protocol::Writer& reply, int64_t* now_us);
+  void RunOne(Session& session, absl::Span<const absl::string_view> words, const Prepared& p, protocol::Writer& reply,
+              int64_t* now_us);
 
   Services& services_;
   ThreadStats* thread_stats_;

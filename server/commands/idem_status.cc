@@ -74,7 +74,7 @@ void WriteRecord(StatusMap& map, const storage::KeyView& view, const Record& r, 
   }
   map.Number("code", r.code);
   if (r.has_payload) map.Text("result", r.payload);
-  map.Number("replays", storage::PackedReplays(view.bytes.data()).load(std::memory_order_relaxed));
+  map.Number("replays", view.replays == nullptr ? 0 : view.replays->load(std::memory_order_relaxed));
 }
 
 void Status(Context& c) {

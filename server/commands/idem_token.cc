@@ -48,6 +48,7 @@ void Token(Context& c) {
       return c.reply.Error(errors::kNoRandomness);
     keys.emplace_back(absl::string_view(key, key_bytes));
   }
+  c.services.store.PrefetchAll(c.db(), keys);
   c.unit.LockKeys(keys);
   if (options.has(kOptCount)) c.reply.Array(count);
   for (const HashedKey& key : keys) {

@@ -17,7 +17,7 @@ KeyList KeysFrom(Context& c, size_t first) {
   KeyList keys;
   keys.reserve(c.words.size() - first);
   for (size_t i = first; i < c.words.size(); ++i) keys.push_back(c.Key(i));
-  for (const HashedKey& key : keys) c.services.store.Prefetch(c.db(), key);
+  c.services.store.PrefetchAll(c.db(), keys);
   return keys;
 }
 

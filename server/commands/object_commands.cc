@@ -43,7 +43,8 @@ void RefCount(Context& c) {
 void IdleTime(Context& c) {
   KeyView view;
   if (!Look(c, &view)) return;
-  const int64_t idle = c.unit.now_ms() / 1000 - int64_t{view.access_s};
+  // Records, and keys that live inside the table, keep no time of use.
+  const int64_t idle = view.access_s == 0 ? 0 : c.unit.now_ms() / 1000 - int64_t{view.access_s};
   c.reply.Integer(idle < 0 ? 0 : idle);
 }
 

@@ -19,7 +19,7 @@ using storage::ValueType;
 void Strlen(Context& c) {
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
   const size_t size = view.type == ValueType::kRecord
-                          ? storage::TextSize(storage::Unpack(view.bytes))
+                          ? storage::TextSize(storage::Unpack(view.bytes, view.deadline_ms))
                           : view.bytes.size();
   c.reply.Integer(static_cast<int64_t>(size));
 }

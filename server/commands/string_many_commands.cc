@@ -20,7 +20,7 @@ KeyList KeysAt(Context& c, size_t step) {
   KeyList keys;
   keys.reserve(c.words.size() / step);
   for (size_t i = 1; i < c.words.size(); i += step) keys.push_back(c.Key(i));
-  for (const HashedKey& key : keys) c.services.store.Prefetch(c.db(), key);
+  c.services.store.PrefetchAll(c.db(), keys);
   return keys;
 }
 

@@ -109,7 +109,7 @@ void Exec(Context& c) {
   int64_t now_us = 0;
   for (const Transaction::Queued& queued : transaction->commands) {
     const std::vector<absl::string_view> words = ViewsOf(queued.words);
-    Context inner{c.services, c.session, c.unit, c.reply, words, queued.entry->spec, 0, 0, c.thread_stats};
+    Context inner{c.services, c.session, c.unit, c.reply, words, queued.entry->spec, 0, c.hashed, c.thread_stats};
     RunHandler(inner, *queued.entry, &now_us);
     c.reply.set_resp(c.session.resp);
   }

@@ -7,11 +7,6 @@
 
 namespace idemd::storage {
 
-Prefixes& Prefixes::Instance() {
-  static Prefixes& instance = *new Prefixes;  // outlives every entry, those of other statics too
-  return instance;
-}
-
 Prefixes::Prefixes() { entries_[kEmptyPrefixId].hash = PrefixHash({}); }
 
 uint8_t Prefixes::FindHashed(absl::string_view prefix, uint64_t hash) const {

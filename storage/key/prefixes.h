@@ -32,7 +32,10 @@ inline constexpr uint8_t kPrefixIdMax = 254;
 
 class Prefixes {
  public:
-  static Prefixes& Instance();
+  static Prefixes& Instance() {
+    static Prefixes& instance = *new Prefixes;  // outlives every entry, those of other statics too
+    return instance;
+  }
 
   Prefixes();  // tests have their own
   Prefixes(const Prefixes&) = delete;

@@ -62,11 +62,6 @@ bool Shapes::MakeSought(absl::string_view prefix, TailKind kind, absl::string_vi
   return true;
 }
 
-Shapes& Shapes::Instance() {
-  static Shapes& instance = *new Shapes;  // outlives every entry, those of other statics too
-  return instance;
-}
-
 Shapes::Shapes() {
   for (absl::string_view value : {"1", "0", "", "OK"}) {
     Sought sought;

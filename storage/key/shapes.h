@@ -46,7 +46,10 @@ struct Shape {
 
 class Shapes {
  public:
-  static Shapes& Instance();
+  static Shapes& Instance() {
+    static Shapes& instance = *new Shapes;  // outlives every entry, those of other statics too
+    return instance;
+  }
 
   // With the shapes that are useful at once: a bare UUID that holds "1", "0", "" or "OK". (Tests
   // have their own.)

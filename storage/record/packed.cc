@@ -1,15 +1,17 @@
-// A record as it lies in memory: a fixed head, then numbers as varints, then the byte strings.
+// A record as it lies in memory: flags, then numbers as varints, then the byte strings.
 //
-//   0         4       6         7      8       16
-//   replays   flags   claim n   fp n   fence   since attempt lease lease-ms keep-ms [after] [code]
-//   [token n] [token-expiry] [digest: 16] claim fingerprint token payload
+//   0       2
+//   flags   [claim n, fp n] fence [since] [attempt] [lease] lease-ms keep-ms [after] [code] [token n] [token-expiry]
+//   [digest: 16] claim fingerprint token payload
 //
-// Times are written as their distance from `since` (zigzag), which is short for a reservation of
-// usual length: with a 16-byte claim and fingerprint a pending record takes 65 bytes instead of 112
-// with plain words.
+// What the usual record implies is left out, and the flags say so: a first attempt; a claim and a fingerprint of 16 bytes;
+// a lease that ends lease-ms after `since`; a `since` that lies keep-ms before the deadline; whole seconds are written as
+// seconds. Times are written as their distance from `since`, fences as that from the clock's floor at `since`. So a pending
+// record with a 16-byte claim and fingerprint takes 44 bytes instead of 112 with plain words.
 #include <cstring>
-#include <new>
+#include <utility>
 
+#include "storage/fence.h"
 #include "storage/record/record.h"
 #include "xxhash.h"
 
@@ -24,12 +26,15 @@ constexpr unsigned kToken = 1u << 5;
 constexpr unsigned kTokenExpiry = 1u << 6;
 constexpr unsigned kDigest = 1u << 7;
 constexpr unsigned kPayload = 1u << 8;
+constexpr unsigned kSizes = 1u << 9;         // claim n and fp n are written; else both have kUsualBytes
+constexpr unsigned kSince = 1u << 10;        // since is written; else it is the deadline less keep-ms
+constexpr unsigned kAttempt = 1u << 11;      // attempt is written; else it is 1
+constexpr unsigned kLeaseEnd = 1u << 12;     // lease is written; else it is since and lease-ms
+constexpr unsigned kSecondsLease = 1u << 13;
+constexpr unsigned kSecondsKeep = 1u << 14;
 
-constexpr size_t kFlagsAt = 4;
-constexpr size_t kClaimSizeAt = 6;
-constexpr size_t kFingerprintSizeAt = 7;
-constexpr size_t kFenceAt = 8;
-constexpr size_t kHeadBytes = 16;
+constexpr size_t kFlagsBytes = 2;
+constexpr size_t kUsualBytes = 16;
 
 uint64_t ZigZag(int64_t v) {
   return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63);
@@ -41,7 +46,7 @@ size_t VarintSize(uint64_t v) {
 }
 
 struct SizeSink {
-  size_t bytes = kHeadBytes;
+  size_t bytes = kFlagsBytes;
   void Varint(uint64_t v) { bytes += VarintSize(v); }
   void Bytes(const void*, size_t n) { bytes += n; }
 };
@@ -62,19 +67,50 @@ struct ByteSink {
   }
 };
 
-// The part behind the head; one function for measuring and writing, so that they cannot disagree.
+// Adds as numbers without a sign do: no sum overflows, and what was subtracted is added again.
+int64_t Plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+int64_t Minus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); }
+
+bool WholeSeconds(int64_t ms) { return ms % 1000 == 0; }
+
+unsigned FlagsOf(const Record& r, int64_t deadline_ms) {
+  unsigned flags = static_cast<unsigned>(r.state);
+  if (r.stop) flags |= kStop;
+  if (r.has_after) flags |= kAfter;
+  if (r.has_code) flags |= kCode;
+  if (r.has_token) flags |= kToken;
+  if (r.has_token && r.token_expiry_ms != kNoDeadline) flags |= kTokenExpiry;
+  if (r.has_digest) flags |= kDigest;
+  if (r.has_payload) flags |= kPayload;
+  // A claim or fingerprint that is there has 1 to 64 bytes, so that 0 says that there is none.
+  if (!r.has_claim || r.claim.size() != kUsualBytes || !r.has_fingerprint || r.fingerprint.size() != kUsualBytes)
+    flags |= kSizes;
+  if (deadline_ms == kNoDeadline || Minus(deadline_ms, r.keep_ms) != r.since_ms) flags |= kSince;
+  if (r.attempt != 1) flags |= kAttempt;
+  if (Plus(r.since_ms, r.lease_ms) != r.lease_end_ms) flags |= kLeaseEnd;
+  if (WholeSeconds(r.lease_ms)) flags |= kSecondsLease;
+  if (WholeSeconds(r.keep_ms)) flags |= kSecondsKeep;
+  return flags;
+}
+
+// The part behind the flags; one function for measuring and writing, so that they cannot disagree.
 template <class Sink>
-void WriteBody(const Record& r, Sink& sink) {
-  sink.Varint(static_cast<uint64_t>(r.since_ms));
-  sink.Varint(r.attempt);
-  sink.Varint(ZigZag(r.lease_end_ms - r.since_ms));
-  sink.Varint(static_cast<uint64_t>(r.lease_ms));
-  sink.Varint(static_cast<uint64_t>(r.keep_ms));
-  if (r.has_after) sink.Varint(ZigZag(r.after_ms - r.since_ms));
+void WriteBody(const Record& r, unsigned flags, Sink& sink) {
+  if ((flags & kSizes) != 0) {
+    sink.Varint(r.has_claim ? r.claim.size() : 0);
+    sink.Varint(r.has_fingerprint ? r.fingerprint.size() : 0);
+  }
+  sink.Varint(ZigZag(static_cast<int64_t>(r.fence - FenceFloor(r.since_ms))));
+  if ((flags & kSince) != 0) sink.Varint(static_cast<uint64_t>(r.since_ms));
+  if ((flags & kAttempt) != 0) sink.Varint(r.attempt);
+  if ((flags & kLeaseEnd) != 0) sink.Varint(ZigZag(Minus(r.lease_end_ms, r.since_ms)));
+  sink.Varint(static_cast<uint64_t>((flags & kSecondsLease) != 0 ? r.lease_ms / 1000 : r.lease_ms));
+  sink.Varint(static_cast<uint64_t>((flags & kSecondsKeep) != 0 ? r.keep_ms / 1000 : r.keep_ms));
+  if (r.has_after) sink.Varint(ZigZag(Minus(r.after_ms, r.since_ms)));
   if (r.has_code) sink.Varint(ZigZag(r.code));
   if (r.has_token) {
     sink.Varint(r.token.size());
-    if (r.token_expiry_ms != kNoDeadline) sink.Varint(ZigZag(r.token_expiry_ms - r.since_ms));
+    if ((flags & kTokenExpiry) != 0) sink.Varint(ZigZag(Minus(r.token_expiry_ms, r.since_ms)));
   }
   if (r.has_digest) sink.Bytes(r.digest.data(), r.digest.size());
   if (r.has_claim) sink.Bytes(r.claim.data(), r.claim.size());
@@ -102,63 +138,57 @@ struct ByteSource {
 
 }  // namespace
 
-size_t PackedSize(const Record& record) {
+size_t PackedSize(const Record& record, int64_t deadline_ms) {
   SizeSink sink;
-  WriteBody(record, sink);
+  WriteBody(record, FlagsOf(record, deadline_ms), sink);
   return sink.bytes;
 }
 
-void Pack(const Record& record, char* out) {
-  unsigned flags = static_cast<unsigned>(record.state);
-  if (record.stop) flags |= kStop;
-  if (record.has_after) flags |= kAfter;
-  if (record.has_code) flags |= kCode;
-  if (record.has_token) flags |= kToken;
-  if (record.has_token && record.token_expiry_ms != kNoDeadline) flags |= kTokenExpiry;
-  if (record.has_digest) flags |= kDigest;
-  if (record.has_payload) flags |= kPayload;
-  new (out) std::atomic<uint32_t>(0);
+void Pack(const Record& record, int64_t deadline_ms, char* out) {
+  const unsigned flags = FlagsOf(record, deadline_ms);
   const auto flags16 = static_cast<uint16_t>(flags);
-  std::memcpy(out + kFlagsAt, &flags16, sizeof flags16);
-  // A claim or fingerprint that is there has 1 to 64 bytes, so that 0 says that there is none.
-  out[kClaimSizeAt] = static_cast<char>(record.has_claim ? record.claim.size() : 0);
-  out[kFingerprintSizeAt] =
-      static_cast<char>(record.has_fingerprint ? record.fingerprint.size() : 0);
-  std::memcpy(out + kFenceAt, &record.fence, sizeof record.fence);
-  ByteSink sink{out + kHeadBytes};
-  WriteBody(record, sink);
+  std::memcpy(out, &flags16, kFlagsBytes);
+  ByteSink sink{out + kFlagsBytes};
+  WriteBody(record, flags, sink);
 }
 
-Record Unpack(absl::string_view packed) {
-  const char* head = packed.data();
+Record Unpack(absl::string_view packed, int64_t deadline_ms) {
   uint16_t flags = 0;
-  std::memcpy(&flags, head + kFlagsAt, sizeof flags);
-  const auto claim_bytes = static_cast<unsigned char>(head[kClaimSizeAt]);
-  const auto fingerprint_bytes = static_cast<unsigned char>(head[kFingerprintSizeAt]);
+  std::memcpy(&flags, packed.data(), kFlagsBytes);
   Record r;
   r.state = static_cast<RecordState>(flags & 3u);
   r.stop = (flags & kStop) != 0;
-  r.has_claim = claim_bytes != 0;
-  r.has_fingerprint = fingerprint_bytes != 0;
   r.has_after = (flags & kAfter) != 0;
   r.has_code = (flags & kCode) != 0;
   r.has_token = (flags & kToken) != 0;
   r.has_digest = (flags & kDigest) != 0;
   r.has_payload = (flags & kPayload) != 0;
-  std::memcpy(&r.fence, head + kFenceAt, sizeof r.fence);
 
-  ByteSource source{head + kHeadBytes};
-  r.since_ms = static_cast<int64_t>(source.Varint());
-  r.attempt = source.Varint();
-  r.lease_end_ms = r.since_ms + UnZigZag(source.Varint());
+  ByteSource source{packed.data() + kFlagsBytes};
+  size_t claim_bytes = kUsualBytes, fingerprint_bytes = kUsualBytes;
+  if ((flags & kSizes) != 0) {
+    claim_bytes = static_cast<size_t>(source.Varint());
+    fingerprint_bytes = static_cast<size_t>(source.Varint());
+  }
+  r.has_claim = claim_bytes != 0;
+  r.has_fingerprint = fingerprint_bytes != 0;
+  const int64_t fence_distance = UnZigZag(source.Varint());
+  if ((flags & kSince) != 0) r.since_ms = static_cast<int64_t>(source.Varint());
+  r.attempt = (flags & kAttempt) != 0 ? source.Varint() : 1;
+  const int64_t lease_distance_ms = (flags & kLeaseEnd) != 0 ? UnZigZag(source.Varint()) : 0;
   r.lease_ms = static_cast<int64_t>(source.Varint());
+  if ((flags & kSecondsLease) != 0) r.lease_ms *= 1000;
   r.keep_ms = static_cast<int64_t>(source.Varint());
-  if (r.has_after) r.after_ms = r.since_ms + UnZigZag(source.Varint());
+  if ((flags & kSecondsKeep) != 0) r.keep_ms *= 1000;
+  if ((flags & kSince) == 0) r.since_ms = Minus(deadline_ms, r.keep_ms);
+  r.fence = FenceFloor(r.since_ms) + static_cast<uint64_t>(fence_distance);
+  r.lease_end_ms = Plus(r.since_ms, (flags & kLeaseEnd) != 0 ? lease_distance_ms : r.lease_ms);
+  if (r.has_after) r.after_ms = Plus(r.since_ms, UnZigZag(source.Varint()));
   if (r.has_code) r.code = UnZigZag(source.Varint());
   size_t token_bytes = 0;
   if (r.has_token) {
     token_bytes = static_cast<size_t>(source.Varint());
-    if ((flags & kTokenExpiry) != 0) r.token_expiry_ms = r.since_ms + UnZigZag(source.Varint());
+    if ((flags & kTokenExpiry) != 0) r.token_expiry_ms = Plus(r.since_ms, UnZigZag(source.Varint()));
   }
   if (r.has_digest) std::memcpy(r.digest.data(), source.Bytes(16).data(), 16);
   r.claim = source.Bytes(claim_bytes);
@@ -168,11 +198,6 @@ Record Unpack(absl::string_view packed) {
     r.payload = source.Bytes(packed.size() - static_cast<size_t>(source.at - packed.data()));
   }
   return r;
-}
-
-std::atomic<uint32_t>& PackedReplays(const char* packed) {
-  // The counter is the only thing in a published record that moves; see entry.h, kRecord.
-  return *reinterpret_cast<std::atomic<uint32_t>*>(const_cast<char*>(packed));
 }
 
 std::array<uint8_t, 16> ResultDigest(absl::string_view result) {

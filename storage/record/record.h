@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -49,12 +48,10 @@ inline bool Released(const Record& r) {
   return r.state == RecordState::kPending && r.has_after && !r.has_claim;
 }
 
-// --- packed: fixed header, then claim, fingerprint, token, payload. `out` must be 8-aligned.
-size_t PackedSize(const Record& record);
-void Pack(const Record& record, char* out);
-Record Unpack(absl::string_view packed);
-// Replies of the stored answer since the record was made or loaded; any thread may count.
-std::atomic<uint32_t>& PackedReplays(const char* packed);
+// --- packed; `deadline_ms` is the key's, which a packed record leans on: it is unpacked with the one it was packed with.
+size_t PackedSize(const Record& record, int64_t deadline_ms);
+void Pack(const Record& record, int64_t deadline_ms, char* out);
+Record Unpack(absl::string_view packed, int64_t deadline_ms);
 
 // --- text
 void AppendText(const Record& record, std::string& out);

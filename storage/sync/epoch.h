@@ -79,6 +79,10 @@ class BasicEpochDomain {
     // when its guard ends, and by whoever collects.
     void RetireLarge(void* at, void (*destroy)(void*));
     bool inside() const { return depth_ != 0; }
+    // For structures that reuse places instead of retiring them: what is emptied under a guard that pinned pin() may be
+    // filled again when domain_epoch() is kGrace further.
+    uint64_t pin() const { return pin_; }
+    uint64_t domain_epoch() const { return domain_.epoch(); }
     size_t backlog() const { return backlog_.size(); }
 
    private:

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
 namespace idemd::storage {
 
@@ -26,7 +25,11 @@ enum class Fault : uint8_t {
   kSegmentPublishedRelaxed,  // [T3]
   kOverflowNotRaised,        // [T2]
   kReplacedByHalves,         // [T2] the slot is empty for a moment
-  kMovedInPlace,             // [T2] a guest moves home inside a published segment
+  kPairPublishedRelaxed,     // [T1] an inline key's shape is seen before its bytes
+  kInlineNotRechecked,       // [T2] the pair may have been emptied and its cell reused since the header was read
+  kOutOfLineAnywhere,        // [T7] a guest that goes out of line may go home, behind the reader
+  kPairReusedAtOnce,         // [T4] another key in a pair that a guard may still be reading
+  kEpochBeforeHeader,        // [T4] the cell of a pair that is still seen as a key's
   kSplitPublishedEarly,      // [T3] the halves are published first and filled then
   kSegmentFreedAtOnce,       // [T4]
   kHintNotLowered,           // [T5]
@@ -55,8 +58,9 @@ struct RealSync {
     std::atomic<T> value_;
   };
 
-  static void* Allocate(size_t bytes) { return ::operator new (bytes, std::align_val_t{64}); }
-  static void Free(void* at) { ::operator delete (at, std::align_val_t{64}); }
+  // 64-aligned; a page and more out of the process's pages (storage/memory/page_pool.h).
+  static void* Allocate(size_t bytes);
+  static void Free(void* at, size_t bytes);
 };
 
 }  // namespace idemd::storage

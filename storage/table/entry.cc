@@ -1,4 +1,4 @@
-// Makes, resizes and frees entries: one allocation each, a second one for edited strings.
+// Makes, reads, resizes and frees entries: one allocation each, a second one for edited strings.
 #include "storage/table/entry.h"
 
 #include <malloc.h>
@@ -7,28 +7,124 @@
 #include <cstdlib>
 #include <new>
 
+#include "storage/key/prefixes.h"
+
 namespace idemd::storage {
+namespace {
 
-Entry::Entry(absl::string_view key, EntryForm form, size_t value_size, int64_t deadline_ms)
-    : deadline_ms_(deadline_ms),
-      key_size_(static_cast<uint32_t>(key.size())),
-      value_size_(static_cast<uint32_t>(value_size)),
-      form_(form) {
-  std::memcpy(bytes(), key.data(), key.size());
+size_t VarintBytes(uint64_t v) {
+  size_t n = 1;
+  for (; v >= 0x80; v >>= 7) ++n;
+  return n;
 }
 
-Entry* Entry::Make(absl::string_view key, EntryForm form, size_t value_size, int64_t deadline_ms) {
-  const size_t offset = form == EntryForm::kString ? key.size() : (key.size() + 7) & ~size_t{7};
-  void* at = ::operator new(sizeof(Entry) + offset + value_size);
-  return new (at) Entry(key, form, value_size, deadline_ms);
+char* WriteVarint(char* at, uint64_t v) {
+  for (; v >= 0x80; v >>= 7) *at++ = static_cast<char>(v | 0x80);
+  *at++ = static_cast<char>(v);
+  return at;
 }
 
-Entry* Entry::MakeBuffer(absl::string_view key, size_t size, size_t capacity, int64_t deadline_ms) {
-  Entry* entry = Make(key, EntryForm::kBuffer, sizeof(Buffer), deadline_ms);
+uint64_t ReadVarint(const char** at) {
+  uint64_t v = static_cast<unsigned char>(*(*at)++);
+  if (v < 0x80) [[likely]]
+    return v;
+  v &= 0x7f;
+  for (uint32_t shift = 7;; shift += 7) {
+    const auto byte = static_cast<unsigned char>(*(*at)++);
+    v |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return v;
+  }
+}
+
+size_t Aligned(size_t at) { return (at + 7) & ~size_t{7}; }
+
+}  // namespace
+
+absl::string_view TextOf(absl::string_view prefix, TailKind kind, const uint64_t* words, KeyText& room) {
+  std::memcpy(room.bytes, prefix.data(), prefix.size());
+  WriteTail(kind, words, room.bytes + prefix.size());
+  return {room.bytes, prefix.size() + TailChars(kind)};
+}
+
+absl::string_view KeyIn(const Item<Entry>& item, KeyText& room) {
+  if (item.entry != nullptr) return item.entry->Text(room);
+  const Shape& shape = Shapes::Instance().At(static_cast<uint8_t>(item.shape));
+  return TextOf(shape.prefix, shape.kind, item.words, room);
+}
+
+// --- making
+
+Entry::Layout Entry::LayoutOf(const HashedKey& key, EntryForm form, size_t value_size, bool wide, bool sight_prefix) {
+  Layout layout{};
+  layout.key_at = wide ? kWideBodyAt : form == EntryForm::kRecord ? kWordBytes : kWordBytes + kCounterBytes;
+  size_t at = layout.key_at;
+  if (key.tail.kind == TailKind::kNone) {
+    at += VarintBytes(key.bytes.size()) + key.bytes.size();
+  } else {
+    Prefixes& prefixes = Prefixes::Instance();
+    layout.prefix_id = sight_prefix ? prefixes.Id(key.prefix()) : prefixes.Find(key.prefix());
+    if (layout.prefix_id == 0) {
+      layout.prefix_id = kLiteralPrefix;
+      at += 1 + key.tail.prefix_bytes;
+    }
+    at += 1 + TailBytes(key.tail.kind);
+  }
+  if (form == EntryForm::kBuffer) {
+    layout.value_at = Aligned(at);
+    layout.bytes = layout.value_at + sizeof(Buffer);
+  } else {
+    layout.value_at = at + VarintBytes(value_size);
+    layout.bytes = layout.value_at + value_size;
+  }
+  return layout;
+}
+
+Entry* Entry::Make(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms) {
+  const bool wide = deadline_ms != kNoDeadline && static_cast<uint64_t>(deadline_ms) >= kNone;
+  const Layout layout = LayoutOf(key, form, value_size, wide, true);
+  const uint64_t deadline = deadline_ms == kNoDeadline || wide ? kNone : static_cast<uint64_t>(deadline_ms);
+  const uint64_t word = deadline << kDeadlineAt | (wide ? kWide : 0) | static_cast<uint64_t>(key.tail.kind) << kKindAt |
+                        static_cast<uint64_t>(form);
+  auto* const entry = new (heap.Allocate(layout.bytes)) Entry(word);
+  if (form != EntryForm::kRecord) new (&entry->counter()) std::atomic<uint32_t>(0);
+  if (wide) new (&entry->wide()) std::atomic<int64_t>(deadline_ms);
+  char* at = reinterpret_cast<char*>(entry) + layout.key_at;
+  if (key.tail.kind == TailKind::kNone) {
+    at = WriteVarint(at, key.bytes.size());
+    std::memcpy(at, key.bytes.data(), key.bytes.size());
+    at += key.bytes.size();
+  } else {
+    *at++ = static_cast<char>(layout.prefix_id);
+    if (layout.prefix_id == kLiteralPrefix) {
+      *at++ = static_cast<char>(key.tail.prefix_bytes);
+      std::memcpy(at, key.bytes.data(), key.tail.prefix_bytes);
+      at += key.tail.prefix_bytes;
+    }
+    std::memcpy(at, key.tail.word, TailBytes(key.tail.kind));
+    at += TailBytes(key.tail.kind);
+  }
+  if (form != EntryForm::kBuffer) WriteVarint(at, value_size);
+  return entry;
+}
+
+Entry* Entry::MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t capacity, int64_t deadline_ms) {
   capacity = std::max(size, capacity);
   char* data = static_cast<char*>(std::calloc(std::max<size_t>(capacity, 1), 1));
   if (data == nullptr) throw std::bad_alloc();
+  Entry* entry = Make(heap, key, EntryForm::kBuffer, sizeof(Buffer), deadline_ms);
   new (&entry->buffer()) Buffer{data, size, capacity};
+  return entry;
+}
+
+Entry* Entry::MakeCopy(Heap& heap, const Entry& of) {
+  const size_t size = of.size_bytes();
+  void* const at = heap.Allocate(size);
+  const size_t body = of.key_at();
+  auto* const entry = new (at) Entry(of.word_.load(std::memory_order_relaxed));
+  if (of.form() != EntryForm::kRecord)
+    new (&entry->counter()) std::atomic<uint32_t>(of.counter().load(std::memory_order_relaxed));
+  if (body == kWideBodyAt) new (&entry->wide()) std::atomic<int64_t>(of.wide().load(std::memory_order_relaxed));
+  std::memcpy(static_cast<char*>(at) + body, of.bytes() + body, size - body);
   return entry;
 }
 
@@ -47,15 +143,113 @@ void Entry::ResizeBuffer(size_t size) {
 }
 
 void Entry::Destroy(Entry* entry) {
-  if (entry->form_ == EntryForm::kBuffer) std::free(entry->buffer().data);
+  if (entry->form() == EntryForm::kBuffer) std::free(entry->buffer().data);
+  const size_t size = entry->size_bytes();
   entry->~Entry();
-  ::operator delete(entry);
+  Heap::Free(entry, size);
+}
+
+// --- reading
+
+uint64_t Entry::InlineHash(uint32_t shape, const uint64_t* words) {
+  const Shape& s = Shapes::Instance().At(static_cast<uint8_t>(shape));
+  return HashOfTail(s.kind, words, s.prefix_hash);
+}
+
+absl::string_view Entry::Prefix(const char** at) const {
+  const auto id = static_cast<uint8_t>(*(*at)++);
+  if (id != kLiteralPrefix) return Prefixes::Instance().At(id);
+  const auto size = static_cast<uint8_t>(*(*at)++);
+  const absl::string_view prefix(*at, size);
+  *at += size;
+  return prefix;
+}
+
+bool Entry::Is(const HashedKey& key) const {
+  if (kind() != key.tail.kind) return false;
+  const char* at = bytes() + key_at();
+  if (key.tail.kind == TailKind::kNone) {
+    const size_t size = ReadVarint(&at);
+    return size == key.bytes.size() && std::memcmp(at, key.bytes.data(), size) == 0;
+  }
+  const absl::string_view prefix = Prefix(&at);
+  return prefix == key.prefix() && std::memcmp(at, key.tail.word, TailBytes(key.tail.kind)) == 0;
+}
+
+uint64_t Entry::hash() const {
+  const char* at = bytes() + key_at();
+  if (kind() == TailKind::kNone) {
+    const size_t size = ReadVarint(&at);
+    return TextHash({at, size});
+  }
+  const auto id = static_cast<uint8_t>(*at);
+  const absl::string_view prefix = Prefix(&at);
+  uint64_t words[kTailWords] = {};
+  std::memcpy(words, at, TailBytes(kind()));
+  return HashOfTail(kind(), words, id != kLiteralPrefix ? Prefixes::Instance().HashAt(id) : PrefixHash(prefix));
+}
+
+absl::string_view Entry::Text(KeyText& room) const {
+  const char* at = bytes() + key_at();
+  if (kind() == TailKind::kNone) {
+    const size_t size = ReadVarint(&at);
+    return {at, size};
+  }
+  const absl::string_view prefix = Prefix(&at);
+  uint64_t words[kTailWords] = {};
+  std::memcpy(words, at, TailBytes(kind()));
+  return TextOf(prefix, kind(), words, room);
+}
+
+const char* Entry::AfterKey() const {
+  const char* at = bytes() + key_at();
+  if (kind() == TailKind::kNone) {
+    const size_t size = ReadVarint(&at);
+    return at + size;
+  }
+  Prefix(&at);
+  return at + TailBytes(kind());
+}
+
+absl::string_view Entry::value() const {
+  if (form() == EntryForm::kBuffer) return {buffer().data, static_cast<size_t>(buffer().size)};
+  const char* at = AfterKey();
+  const size_t size = ReadVarint(&at);
+  return {at, size};
+}
+
+const Buffer& Entry::buffer() const {
+  return *reinterpret_cast<const Buffer*>(bytes() + Aligned(static_cast<size_t>(AfterKey() - bytes())));
+}
+
+bool Entry::set_deadline_ms(int64_t at) {
+  if (is_record()) return false;
+  const uint64_t word = word_.load(std::memory_order_relaxed);
+  if ((word & kWide) != 0) {
+    wide().store(at, std::memory_order_release);
+    return true;
+  }
+  if (at != kNoDeadline && static_cast<uint64_t>(at) >= kNone) return false;
+  const uint64_t deadline = at == kNoDeadline ? kNone : static_cast<uint64_t>(at);
+  word_.store((word & ((uint64_t{1} << kDeadlineAt) - 1)) | deadline << kDeadlineAt, std::memory_order_release);
+  return true;
+}
+
+size_t Entry::size_bytes() const {
+  if (form() == EntryForm::kBuffer)
+    return static_cast<size_t>(reinterpret_cast<const char*>(&buffer()) - bytes()) + sizeof(Buffer);
+  const absl::string_view v = value();
+  return static_cast<size_t>(v.data() - bytes()) + v.size();
 }
 
 size_t Entry::memory_bytes() const {
-  size_t bytes = malloc_usable_size(const_cast<Entry*>(this));
-  if (form_ == EntryForm::kBuffer) bytes += malloc_usable_size(buffer().data);
-  return bytes;
+  size_t size = Heap::ClassBytes(size_bytes());
+  if (form() == EntryForm::kBuffer) size += malloc_usable_size(buffer().data);
+  return size;
+}
+
+size_t Entry::MemoryBytes(const HashedKey& key, EntryForm form, size_t value_size) {
+  return Heap::ClassBytes(LayoutOf(key, form, value_size, false, false).bytes);
 }
 
 }  // namespace idemd::storage

@@ -1,16 +1,29 @@
-// One key with what it holds, as the table points to it.
+// One key out of line with all it holds: a small head, the key, the value, one after another.
 //
-//   0        8        16       20       24       28       29      30 ...
-//   deadline | lsn    | access | ksize  | vsize  | form   | -     | key bytes | value bytes (or a Buffer*)
+//   0          8            body
+//   +----------+- - - - - -+--------------------------------------+-------------------+-------------+
+//   | deadline | counter   | key: size, bytes                     | size of the value | value       |
+//   | and form | (4 bytes) |  or: prefix id [size, bytes], tail   |                   |             |
+//   +----------+- - - - - -+--------------------------------------+-------------------+-------------+
 //
-// Threads     Readers inside an epoch guard may read everything; a writer (the shard's lock) may store to the three
-//             atomics and, for kBuffer, change the buffer.
-// Invariants  [E1] Key, form and (but for kBuffer) value bytes never change once a slot holds the entry: a new value is
-//                  a new entry.
+// The first word:
+//
+//   63                                    16 15      6   5   4      2 1    0
+//   +---------------------------------------+---------+------+--------+------+
+//   | deadline, unix ms; all ones for none  | (unused)| wide | kind   | form |
+//   +---------------------------------------+---------+------+--------+------+
+//
+// kind    TailKind: of a key with a tail its bytes are kept, and the prefix once for all (storage/key/prefixes.h).
+// wide    the deadline is beyond the year 10 889 and has a word of its own at 16; the body begins at 24.
+// counter kString and kBuffer: second of the last use. kDone: replays. kRecord has none; its body begins at 8.
+// Sizes are varints. A Buffer lies 8-aligned.
+//
+// Threads     made and destroyed by the holder of the shard's lock (destroyed through the epochs); what may change after
+//             it was published is atomic, everything else is immutable.
+// Invariants  [E1] A key, and the value of every form but kBuffer, never change once a slot holds the entry: a new value
+//                  is a new entry.
 //             [E2] kBuffer is a large string that is edited in place: its bytes are read under the shard's lock only.
-//             [E3] deadline_ms is the one place of the deadline; kNoDeadline when there is none.
-//             [E4] lsn is kLsnPending from before a change is visible until the change is in the log: a lock-free
-//                  reader that sees it takes the lock instead.
+//             [E3] The deadline of a record never changes: its packed form leans on it (storage/record/record.h).
 #pragma once
 
 #include <atomic>
@@ -18,17 +31,19 @@
 #include <cstring>
 
 #include "absl/strings/string_view.h"
-#include "storage/effect.h"
-#include "storage/hashed_key.h"
+#include "storage/clock.h"
+#include "storage/key/hashed_key.h"
+#include "storage/key/shapes.h"
+#include "storage/memory/heap.h"
+#include "storage/table/table.h"
 
 namespace idemd::storage {
-
-inline constexpr Lsn kLsnPending = UINT64_MAX;
 
 enum class EntryForm : uint8_t {
   kString,  // value bytes inline, immutable
   kBuffer,  // value bytes in a Buffer, edited in place under the lock
-  kRecord,  // a packed record (storage/record/packed.h) inline; its replay counter is the only thing that moves
+  kRecord,  // a packed record that is not done
+  kDone,    // a packed record that is done; its replay counter moves
 };
 
 struct Buffer {
@@ -37,67 +52,114 @@ struct Buffer {
   uint64_t capacity = 0;
 };
 
+// Room for the text of a key with a tail.
+struct KeyText {
+  char bytes[kTailPrefixBytesMax + TailChars(TailKind::kUuid)];
+};
+absl::string_view TextOf(absl::string_view prefix, TailKind kind, const uint64_t* words, KeyText& room);
+
 class Entry {
  public:
+  using Key = HashedKey;
+
   // Makes an unpublished entry. `value_size` bytes at value_data() are the caller's to fill before it is published.
-  static Entry* Make(absl::string_view key, EntryForm form, size_t value_size, int64_t deadline_ms);
-  static Entry* MakeBuffer(absl::string_view key, size_t size, size_t capacity, int64_t deadline_ms);
+  static Entry* Make(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms);
+  static Entry* MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t capacity, int64_t deadline_ms);
+  // The same in another place, for compaction; not for kBuffer.
+  static Entry* MakeCopy(Heap& heap, const Entry& of);
   // Frees an entry that no slot and no reader holds any more.
   static void Destroy(Entry* entry);
+  // What such an entry takes, allocator rounding included (of a Buffer: without its data).
+  static size_t MemoryBytes(const HashedKey& key, EntryForm form, size_t value_size);
 
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
 
-  absl::string_view key() const { return {bytes(), key_size_}; }
-  EntryForm form() const { return form_; }
-  // [E1] for kString and kRecord; for kBuffer only under the lock [E2].
-  absl::string_view value() const {
-    if (form_ == EntryForm::kBuffer) return {buffer().data, static_cast<size_t>(buffer().size)};
-    return {bytes() + value_offset(), value_size_};
+  // --- what the table asks
+  static const uint64_t* Words(const HashedKey& key) { return TailBytes(key.tail.kind) == 16 ? key.tail.word : nullptr; }
+  static bool ShapeIs(uint32_t shape, const HashedKey& key) {
+    const Shape& s = Shapes::Instance().At(static_cast<uint8_t>(shape));
+    return s.kind == key.tail.kind && s.prefix == key.prefix();
   }
-  char* value_data() { return bytes() + value_offset(); }
-  Buffer& buffer() { return *reinterpret_cast<Buffer*>(bytes() + value_offset()); }
-  const Buffer& buffer() const { return *reinterpret_cast<const Buffer*>(bytes() + value_offset()); }
+  static uint64_t InlineHash(uint32_t shape, const uint64_t* words);
+  bool Is(const HashedKey& key) const;
+  uint64_t hash() const;
+  int64_t deadline_ms() const {
+    const uint64_t word = word_.load(std::memory_order_acquire);
+    if ((word & kWide) != 0) [[unlikely]]
+      return wide().load(std::memory_order_acquire);
+    return word >> kDeadlineAt == kNone ? kNoDeadline : static_cast<int64_t>(word >> kDeadlineAt);
+  }
+
+  absl::string_view Text(KeyText& room) const;
+  EntryForm form() const { return static_cast<EntryForm>(word_.load(std::memory_order_relaxed) & kFormMask); }
+  bool is_record() const { return form() >= EntryForm::kRecord; }
+  // [E1] for kString and records; for kBuffer only under the lock [E2].
+  absl::string_view value() const;
+  char* value_data() { return const_cast<char*>(value().data()); }
+  Buffer& buffer() { return const_cast<Buffer&>(static_cast<const Entry*>(this)->buffer()); }
+  const Buffer& buffer() const;
   // Grows (zero-filled) or keeps a kBuffer's size; holder of the shard's lock.
   void ResizeBuffer(size_t size);
 
-  int64_t deadline_ms() const { return deadline_ms_.load(std::memory_order_acquire); }
-  void set_deadline_ms(int64_t at) { deadline_ms_.store(at, std::memory_order_release); }
+  // Holder of the shard's lock. False: it takes another entry (a record, or a deadline beyond what this one can hold).
+  [[nodiscard]] bool set_deadline_ms(int64_t at);
   bool expired(int64_t now_ms) const { return deadline_ms() <= now_ms; }
-  Lsn lsn() const { return lsn_.load(std::memory_order_acquire); }
-  void set_lsn(Lsn lsn) { lsn_.store(lsn, std::memory_order_release); }
 
-  // Seconds of the last use, for OBJECT IDLETIME. Stored only when it changed, so hot keys stay read-only lines.
-  uint32_t access_s() const { return access_s_.load(std::memory_order_relaxed); }
+  // Seconds of the last use, for OBJECT IDLETIME; 0 where it is not kept. Stored only when it changed, so hot keys stay
+  // read-only lines.
+  uint32_t access_s() const { return is_record() ? 0 : counter().load(std::memory_order_relaxed); }
   void touch(uint32_t now_s) {
-    if (access_s_.load(std::memory_order_relaxed) != now_s)
-      access_s_.store(now_s, std::memory_order_relaxed);
+    if (!is_record() && counter().load(std::memory_order_relaxed) != now_s)
+      counter().store(now_s, std::memory_order_relaxed);
   }
-  void set_access_s(uint32_t s) { access_s_.store(s, std::memory_order_relaxed); }
+  // kDone: replies of the stored answer since it was stored or loaded.
+  std::atomic<uint32_t>* replays() const { return form() == EntryForm::kDone ? &counter() : nullptr; }
 
-  // Heap bytes of this entry, allocator rounding included where it is known.
+  // Bytes of this entry as allocated (without a Buffer's data), and with the allocator's rounding and all.
+  size_t size_bytes() const;
   size_t memory_bytes() const;
 
  private:
-  Entry(absl::string_view key, EntryForm form, size_t value_size, int64_t deadline_ms);
+  static constexpr uint64_t kFormMask = 3, kWide = 32, kNone = (uint64_t{1} << 48) - 1;
+  static constexpr uint32_t kKindAt = 2, kDeadlineAt = 16;
+  static constexpr size_t kWordBytes = 8, kCounterBytes = 4, kWideBodyAt = 24;
+  static constexpr uint8_t kLiteralPrefix = 255;
+
+  struct Layout {
+    size_t key_at;
+    size_t value_at;
+    size_t bytes;
+    uint8_t prefix_id;
+  };
+  static Layout LayoutOf(const HashedKey& key, EntryForm form, size_t value_size, bool wide, bool sight_prefix);
+
+  explicit Entry(uint64_t word) : word_(word) {}
   ~Entry() = default;
-  char* bytes() { return reinterpret_cast<char*>(this + 1); }
-  const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
-  // Values of kBuffer and kRecord hold words and begin 8-aligned; plain strings follow the key at once.
-  size_t value_offset() const {
-    return form_ == EntryForm::kString ? key_size_ : (key_size_ + size_t{7}) & ~size_t{7};
+  const char* bytes() const { return reinterpret_cast<const char*>(this); }
+  TailKind kind() const { return static_cast<TailKind>(word_.load(std::memory_order_relaxed) >> kKindAt & 7); }
+  size_t key_at() const {
+    const uint64_t word = word_.load(std::memory_order_relaxed);
+    if ((word & kWide) != 0) return kWideBodyAt;
+    return static_cast<EntryForm>(word & kFormMask) == EntryForm::kRecord ? kWordBytes : kWordBytes + kCounterBytes;
   }
+  std::atomic<uint32_t>& counter() const {
+    return *reinterpret_cast<std::atomic<uint32_t>*>(const_cast<char*>(bytes()) + kWordBytes);
+  }
+  std::atomic<int64_t>& wide() const {
+    return *reinterpret_cast<std::atomic<int64_t>*>(const_cast<char*>(bytes()) + 16);
+  }
+  // Behind the key.
+  const char* AfterKey() const;
+  absl::string_view Prefix(const char** at) const;
 
-  std::atomic<int64_t> deadline_ms_;
-  std::atomic<Lsn> lsn_{kLsnPending};
-  std::atomic<uint32_t> access_s_{0};
-  uint32_t key_size_;
-  uint32_t value_size_;
-  EntryForm form_;
+  std::atomic<uint64_t> word_;
 };
+static_assert(sizeof(Entry) == 8, "the rest of an entry follows its first word");
 
-inline uint64_t EntryHash(const Entry& entry) { return HashedKey(entry.key()).hash; }
+using Table = BasicTable<Entry, RealSync>;
 
-static_assert(sizeof(Entry) == 32, "entry header is four words");
+// The text of a key in a table; in the entry, or written into `room`.
+absl::string_view KeyIn(const Item<Entry>& item, KeyText& room);
 
 }  // namespace idemd::storage

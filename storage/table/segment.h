@@ -1,11 +1,10 @@
-// A segment: up to 64 buckets of one cache line each, with a stash for what does not fit.
+// A segment: buckets of one cache line each; and the directory that refers to segments.
 //
-//   line 0        about the segment itself; readers come here only when a bucket has stashed keys
-//   line 1..64    the buckets: | header | slot | slot | slot | slot | slot | slot | slot |
-//   line 65..68   the stash: slots that belong to no bucket in particular
+//   line 0        about the segment itself; only lock holders come here
+//   line 1..n     the buckets:   | header | word word | word word | word word | cells |
 //
-// A key is put into its home bucket, else into the next bucket as a guest, else into the stash, and
-// stays there until it is removed or the whole segment is replaced.
+// A key is put into its home bucket or else into the first one after it that has room (round the end), and stays there
+// until it is removed or the whole segment is replaced.
 #pragma once
 
 #include <algorithm>
@@ -20,122 +19,114 @@
 
 namespace idemd::storage {
 
-// The sizes that the server uses; schedules use smaller ones, so that a handful of keys fills a
-// segment.
+// The sizes that the server uses; schedules use smaller ones, so that a handful of keys fills a segment.
 struct ServerShape {
-  static constexpr uint32_t kSlots = 7;             // with the header one line of 64 bytes
-  static constexpr uint32_t kBucketBits = 6;        // 64 buckets
-  static constexpr uint32_t kBucketBitsFirst = 2;   // a table's first segment has 4
-  static constexpr uint32_t kBucketsPerStash = 16;  // 4 stash lines for 64 buckets
-  // Halves merge when together they fill this part of a segment's slots. A split leaves two fifths
-  // in each, so that one does not soon follow the other.
-  static constexpr uint32_t kMergeDivisor = 4;
-  // The directory doubles only while it has at least this many keys per reference (usually some
-  // 200): keys that all share one prefix widen a stash instead of blowing up the directory.
-  static constexpr size_t kKeysPerReferenceMin = 16;
+  static constexpr uint32_t kPairs = Header::kPairs;  // of a line, that are used
+  static constexpr uint32_t kLinesFirst = 4;  // a table's first segment, line 0 included; it doubles up to kLinesMin
+  static constexpr uint32_t kLinesMin = 256;  // 16 KiB. A full one grows by kLinesStep, the largest splits
+  static constexpr uint32_t kLinesStep = 64;
+  static constexpr uint32_t kLinesMax = 448;
+  static constexpr uint32_t kFillMax = 84;  // percent of a segment's words; above that keys get far from home
+  // The directory doubles only while it has at least this many keys per reference (usually some 500): keys that all
+  // share one prefix widen a segment instead of blowing up the directory.
+  static constexpr size_t kKeysPerReferenceMin = 32;
 };
 
-template <class Sync, class Shape>
+template <class Sync>
 struct alignas(64) BasicLine {
+  using Word = typename Sync::template Atomic<uint64_t>;
+
   // Writer: holder of the shard's lock. Readers: any thread inside a guard.
-  typename Sync::template Atomic<uint64_t> header;
-  std::array<typename Sync::template Atomic<uint64_t>, Shape::kSlots> slots;
+  Word header;
+  std::array<Word, 2 * Header::kPairs> words;
+  Word cells;
 };
-static_assert(sizeof(BasicLine<RealSync, ServerShape>) == 64, "a bucket is one cache line");
+static_assert(sizeof(BasicLine<RealSync>) == 64, "a bucket is one cache line");
 
 template <class Sync, class Shape>
 class alignas(64) BasicSegment {
-  static_assert(Shape::kBucketBits <= kBucketBitsMax && Shape::kSlots < Header::kGuestBits);
-
  public:
-  using Line = BasicLine<Sync, Shape>;
+  using Line = BasicLine<Sync>;
+  static constexpr uint32_t kWordsPerLine = 2 * Shape::kPairs;
 
-  static uint32_t StashLines(uint32_t bucket_bits) {
-    return std::max(1u, (1u << bucket_bits) / Shape::kBucketsPerStash);
-  }
-  static uint32_t SlotsOf(uint32_t bucket_bits) {
-    return ((1u << bucket_bits) + StashLines(bucket_bits)) * Shape::kSlots;
-  }
-  static BasicSegment* Make(uint32_t depth, uint32_t bucket_bits, uint32_t stash_lines) {
-    const size_t lines = (size_t{1} << bucket_bits) + stash_lines;
-    void* at = Sync::Allocate(sizeof(BasicSegment) + lines * sizeof(Line));
-    auto* segment = new (at) BasicSegment(depth, bucket_bits, stash_lines);
-    for (size_t i = 0; i < lines; ++i) new (segment->first() + i) Line();
+  static uint32_t WordsOf(uint32_t size) { return (size - 1) * kWordsPerLine; }
+  // `size` lines in all, line 0 included. More than Shape::kLinesMax only where hashes are bad.
+  static BasicSegment* Make(uint32_t depth, uint32_t size, int64_t coarse_base_ms) {
+    void* at = Sync::Allocate(size * sizeof(Line));
+    auto* segment = new (at) BasicSegment(depth, size, coarse_base_ms);
+    for (uint32_t i = 0; i < segment->buckets(); ++i) new (segment->first() + i) Line();
     return segment;
   }
   static void Free(void* at) {
     auto* segment = static_cast<BasicSegment*>(at);
-    for (uint32_t i = 0; i < segment->lines(); ++i) segment->line(i).~Line();
+    const size_t bytes = segment->bytes();
+    for (uint32_t i = 0; i < segment->buckets(); ++i) segment->line(i).~Line();
     segment->~BasicSegment();
-    Sync::Free(at);
+    Sync::Free(at, bytes);
   }
 
   uint32_t depth() const { return depth_; }
-  uint32_t bucket_bits() const { return bucket_bits_; }
-  uint32_t buckets() const { return 1u << bucket_bits_; }
-  uint32_t stash_lines() const { return stash_lines_; }
-  uint32_t lines() const { return buckets() + stash_lines_; }
-  uint32_t slots() const { return lines() * Shape::kSlots; }
-  size_t bytes() const { return sizeof(BasicSegment) + lines() * sizeof(Line); }
-  // Buckets first, then the stash.
-  Line& line(uint32_t i) { return first()[i]; }
-  const Line& line(uint32_t i) const { return first()[i]; }
-  uint32_t NextBucket(uint32_t bucket) const { return (bucket + 1) & (buckets() - 1); }
+  uint32_t size() const { return size_; }
+  uint32_t buckets() const { return size_ - 1; }
+  uint32_t capacity_words() const { return WordsOf(size_); }
+  size_t bytes() const { return size_ * sizeof(Line); }
+  Line& line(uint32_t bucket) { return first()[bucket]; }
+  const Line& line(uint32_t bucket) const { return first()[bucket]; }
+  uint32_t NextBucket(uint32_t bucket) const { return bucket + 1 == buckets() ? 0 : bucket + 1; }
 
   // Holder of the shard's lock.
   uint32_t live = 0;                       // keys in it
+  uint32_t words = 0;                      // that they take: one out of line, two inline
   int64_t deadline_hint_ms = kNoDeadline;  // [T5] no key in it has an earlier deadline
+  int64_t queued_ms = kNoDeadline;         // [T5] the time at which it stands in the table's queue
+  int64_t coarse_base_ms;                  // of its slots' coarse deadlines
 
  private:
-  BasicSegment(uint32_t depth, uint32_t bucket_bits, uint32_t stash_lines)
-      : depth_(depth), bucket_bits_(bucket_bits), stash_lines_(stash_lines) {}
+  BasicSegment(uint32_t depth, uint32_t size, int64_t base_ms) : coarse_base_ms(base_ms), depth_(depth), size_(size) {}
   ~BasicSegment() = default;
   Line* first() { return reinterpret_cast<Line*>(this + 1); }
   const Line* first() const { return reinterpret_cast<const Line*>(this + 1); }
 
-  const uint32_t depth_;        // directory bits that all its keys share
-  const uint32_t bucket_bits_;  // below Shape::kBucketBits only while it is a table's only segment
-  const uint32_t stash_lines_;
+  const uint32_t depth_;  // directory bits that all its keys share
+  const uint32_t size_;
 };
+static_assert(sizeof(BasicSegment<RealSync, ServerShape>) == sizeof(BasicLine<RealSync>), "it lies in front of its lines");
 
 // 2^depth references to segments; a segment of a smaller depth is referred to several times.
 template <class Sync>
 class BasicDirectory {
  public:
-  using Reference = typename Sync::template Atomic<uint64_t>;
+  using Word = typename Sync::template Atomic<uint64_t>;
 
-  static BasicDirectory* Make(uint32_t depth, uint32_t bucket_bits) {
+  static BasicDirectory* Make(uint32_t depth) {
     void* at = Sync::Allocate(Bytes(depth));
-    auto* directory = new (at) BasicDirectory(depth, bucket_bits);
-    for (uint32_t i = 0; i < directory->size(); ++i) new (directory->first() + i) Reference(0);
+    auto* directory = new (at) BasicDirectory(depth);
+    for (uint32_t i = 0; i < directory->size(); ++i) new (directory->first() + i) Word(0);
     return directory;
   }
   static void Free(void* at) {
     auto* directory = static_cast<BasicDirectory*>(at);
-    for (uint32_t i = 0; i < directory->size(); ++i) directory->at(i).~Reference();
+    const size_t bytes = directory->bytes();
+    for (uint32_t i = 0; i < directory->size(); ++i) directory->at(i).~Word();
     directory->~BasicDirectory();
-    Sync::Free(at);
+    Sync::Free(at, bytes);
   }
 
   uint32_t depth() const { return depth_; }
-  uint32_t bucket_bits() const { return bucket_bits_; }  // of its segments
   uint32_t size() const { return 1u << depth_; }
   size_t bytes() const { return Bytes(depth_); }
   // Writer: holder of the shard's lock. Readers: any thread inside a guard.
-  Reference& at(uint32_t i) { return first()[i]; }
-  const Reference& at(uint32_t i) const { return first()[i]; }
+  Word& at(uint32_t i) { return first()[i]; }
+  const Word& at(uint32_t i) const { return first()[i]; }
 
  private:
-  BasicDirectory(uint32_t depth, uint32_t bucket_bits) : depth_(depth), bucket_bits_(bucket_bits) {}
+  explicit BasicDirectory(uint32_t depth) : depth_(depth) {}
   ~BasicDirectory() = default;
-  static size_t Bytes(uint32_t depth) {
-    return sizeof(BasicDirectory) + (sizeof(Reference) << depth);
-  }
-  Reference* first() { return reinterpret_cast<Reference*>(this + 1); }
-  const Reference* first() const { return reinterpret_cast<const Reference*>(this + 1); }
+  static size_t Bytes(uint32_t depth) { return sizeof(BasicDirectory) + (sizeof(Word) << depth); }
+  Word* first() { return reinterpret_cast<Word*>(this + 1); }
+  const Word* first() const { return reinterpret_cast<const Word*>(this + 1); }
 
-  const uint32_t depth_;
-  const uint32_t bucket_bits_;
+  alignas(8) const uint32_t depth_;
 };
 
 }  // namespace idemd::storage

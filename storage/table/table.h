@@ -1,40 +1,45 @@
 // One shard's table of one database: extendible hashing, read without a lock.
 //
-//   table --> directory --> segment: 64 buckets of 7 slots, and a stash      slot --> entry
+//   table --> directory --> segment of buckets, one cache line each
+//                                     bucket: up to three inline keys, or up to six slots --> entry
 //
-// Segments with a stash and overflow counts are the idea of Dash (Lu et al., VLDB 2020), one line
-// per bucket that of CLHT (David et al., ASPLOS 2015). What differs: nothing ever moves inside a
-// segment that readers can see. A key stays in its slot until it is removed or replaced there; to
-// make room, a segment is copied into new ones. So a reader needs no version, no retry and no lock.
+// Extendible hashing over segments of buckets is the idea of CCEH (Nam et al., FAST 2019) and Dash (Lu et al., VLDB 2020),
+// one line per bucket that of CLHT (David et al., ASPLOS 2015), overflow counts that of F14 (Bronson and Shi, 2019). What differs: nothing ever moves inside a segment that readers can see. A key stays where
+// it is until it is removed or replaced; to make room, a segment is copied into new ones. So a reader needs no lock, no
+// version and, but for the moment in which a key's form changes, no second look.
 //
-// Threads     Find, Prefetch(Entry), size, Scan, Random, memory_bytes: any thread, inside an
-// EpochGuard
-//             (size and memory_bytes need none). The others: the holder of the shard's lock, which
-//             is the caller's; the table has none of its own.
-// Lifetime    An Entry* seen inside a guard stays valid until that guard ends. What Put and Take
-//             return is the caller's to retire; segments and directories the table retires.
-// Invariants  [T1] Whoever sees a slot's entry sees all of the entry.
+// Forms       A key is *inline* (16 bytes of key, a shape that stands for the rest of its text and its value, and 32 bits
+//             of deadline, all in the bucket's line) or *out of line* (a slot with the address of an entry).
+// Threads     Find, Prefetch(Entry), Scan, Random: any thread, inside an EpochGuard. size, memory_bytes,
+//             next_due_ms: any thread. The others: the holder of the shard's lock, inside an EpochGuard; the lock is the
+//             caller's, the table has none of its own.
+// Lifetime    An Entry* seen inside a guard stays valid until that guard ends. Entries that Put, Take and Remove return
+//             are the caller's to retire; segments and directories the table retires.
+// Invariants  [T1] Whoever sees a slot's entry sees all of the entry; whoever sees a pair's shape sees all of its key.
 //             [T2] A key that was put before a Find() began, and is not taken before it ends, is
-//                  found: with an entry that it had at some moment meanwhile. Its slot is fixed in
-//                  a segment, and the counts in its home bucket's header lead there from before the
-//                  slot is filled until it is empty.
+//                  found: with something that it had at some moment meanwhile. Its place is fixed in
+//                  a segment, and the overflow counts of the lines from its home to there lead to it
+//                  from before the place is filled until it is empty.
 //             [T3] The same while segments split and merge and the directory grows and shrinks:
 //                  what a reader can reach is whole when it becomes reachable and never changes
 //                  after it is replaced. A reader still in a replaced segment answers as of the
 //                  replacement, which came after that reader began.
 //             [T4] What was replaced is retired after its successor is published, and freed when no
-//                  guard can see it (storage/sync/epoch.h).
-//             [T5] No key has an earlier deadline than its segment's hint.
+//                  guard can see it (storage/sync/epoch.h). A pair that was emptied holds another inline key
+//                  only when no guard can be reading the one before.
+//             [T5] No key has an earlier deadline than its segment's hint, and a segment with a hint stands in the queue
+//                  at a time that is not later.
 //             [T6] Every key present throughout a scan, from cursor 0 to cursor 0, is visited.
-// Linearized  Put and Take at the store to the slot. Find that answers an entry: at its load of the
-//             slot; if the segment was replaced by then, at the replacement. Find that answers
-//             "absent": anywhere, if the key was never there during the call; else just after the
-//             Take() that emptied the slot.
-// Orderings   Slots are stored with release and loaded with acquire [T1]. Headers are stored with
-//             release, before a slot is filled and after it is emptied, and loaded with acquire
-//             [T2]. References and the directory are stored with release when what they lead to is
-//             whole, and loaded with acquire [T3]. Writers load with relaxed what only lock holders
-//             store: the lock orders it.
+//             [T7] An inline key that goes out of line, or gets another shape where shape and deadline are not one word,
+//                  goes to another place in the same line, or to a line that readers visit later, before its pair is
+//                  emptied. Out of line it stays while its segment lives.
+// Linearized  Out of line: Put and Take at the store to the slot, Find at its load of the slot. Inline: Put and Take at
+//             the store to the header (of a deadline alone: to its cell), Find at its load of the header. If the segment
+//             was replaced by then, at the replacement. Find that answers "absent": anywhere, if the key was never there
+//             during the call; else just after the Take() that emptied its place.
+// Orderings   Words, cells and headers are stored with release and loaded with acquire: in the order of T1 and T2 below,
+//             what a reader has seen brings with it all that was stored before. References and the directory likewise
+//             [T3]. Writers load with relaxed what only lock holders store: the lock orders it.
 #pragma once
 
 #include <atomic>
@@ -43,91 +48,120 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/strings/string_view.h"
 #include "storage/sync/epoch.h"
 #include "storage/sync/sync.h"
-#include "storage/table/entry.h"
 #include "storage/table/segment.h"
 #include "storage/table/words.h"
 
 namespace idemd::storage {
 
-// An Entry has key(), deadline_ms(), a static Destroy(Entry*), and EntryHash(const Entry&) beside
-// it.
+// What is at one place of a table, or nothing.
+template <class Entry>
+struct Item {
+  Entry* entry = nullptr;    // out of line
+  uint32_t shape = 0;        // inline; its key and deadline:
+  uint32_t cell = kCellNone;
+  uint64_t words[2] = {0, 0};
+  explicit operator bool() const { return entry != nullptr || shape != 0; }
+};
+
+// An Entry type says what keys are and how they compare:
+//   Key                                   has a hash
+//   Words(key) -> const uint64_t*         the 16 bytes of a key that can be inline, or nullptr
+//   ShapeIs(shape, key)                   whether a pair with those 16 bytes and this shape is that key
+//   InlineHash(shape, words)              the key's hash again
+//   entry.Is(key), entry.hash(), entry.deadline_ms(), Destroy(entry)
 template <class Entry, class Sync, class Shape = ServerShape>
 class BasicTable {
  public:
-  BasicTable() = default;
+  using Key = typename Entry::Key;
+  using Item = storage::Item<Entry>;
+  class Due;  // a place whose deadline has come
+
+  // `now_ms`: about now; a better guess makes the first sweep cheaper, nothing else.
+  explicit BasicTable(int64_t now_ms = 0) : time_ms_(now_ms) {}
   ~BasicTable();  // destroys the entries left; nobody reads any more
   BasicTable(const BasicTable&) = delete;
   BasicTable& operator=(const BasicTable&) = delete;
 
   // --- any thread inside a guard
-  // nullptr: provably absent.
-  Entry* Find(uint64_t hash, absl::string_view key) const;
+  // Nothing: provably absent.
+  Item Find(const Key& key) const;
   // Brings the key's home bucket into the cache.
   void Prefetch(uint64_t hash) const;
-  // After Prefetch() has had its time: brings the entry that is likely the key's into the cache.
+  // After Prefetch() has had its time: brings what is likely looked at next into the cache, the key's entry or the next line.
   void PrefetchEntry(uint64_t hash) const;
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   size_t memory_bytes() const { return sizeof(*this) + bytes_.load(std::memory_order_relaxed); }
   // Visits the keys of one bucket and returns the next cursor; 0 begins, 0 is the end [T6]. A key
-  // may be visited twice.
-  uint32_t Scan(uint32_t cursor, absl::FunctionRef<void(Entry&)> each) const;
-  // Some entry, each about as likely as any other; nullptr when there is none.
-  Entry* Random(uint64_t random) const;
+  // may be visited twice. A cursor has kCursorBits.
+  uint64_t Scan(uint64_t cursor, absl::FunctionRef<void(const Item&)> each) const;
+  static constexpr uint32_t kDepthBits = 5;
+  static constexpr uint32_t kCursorBits = kDepthMax + kPlaceBits + kDepthBits;
+  // Some key, each about as likely as any other; nothing when there is none.
+  Item Random(uint64_t random) const;
+  // Nothing is due before.
+  int64_t next_due_ms() const { return next_due_ms_.load(std::memory_order_relaxed); }
 
   // --- the holder of the shard's lock
-  // Inserts or replaces; returns the replaced entry, which is the caller's to retire, or nullptr.
-  Entry* Put(uint64_t hash, Entry* fresh);
-  // Removes; returns the entry, which is the caller's to retire, or nullptr.
-  Entry* Take(uint64_t hash, absl::string_view key);
-  // The entry at `hash` was given this deadline after it was put.
-  void NoteDeadline(uint64_t hash, int64_t deadline_ms);
-  // Adds to `due` the entries whose deadline is at or before `now_ms`, in up to `max_segments`
-  // segments from *position on (0: from the beginning; set to 0 after a full pass). Segments in
-  // which nothing can be due are passed over. Returns the number of entries looked at.
-  size_t Due(int64_t now_ms, uint64_t* position, size_t max_segments, std::vector<Entry*>& due);
-  void ForEach(absl::FunctionRef<void(Entry&)> each) const;
-  void CheckInvariants() const;
+  // Inserts or replaces; returns what was replaced, whose entry is the caller's to retire.
+  Item Put(const Key& key, Entry* fresh);
+  // The same inline: false, and nothing done, when the key is there out of line. `deadline_ms` fits a cell. A deadline that
+  // came by `now_ms` is as good as a removal: what lapsed never changes back [T2].
+  [[nodiscard]] bool PutInline(const Key& key, uint32_t shape, int64_t deadline_ms, int64_t now_ms, int64_t base_ms,
+                               Item* replaced);
+  // Removes; returns what was there, whose entry is the caller's to retire.
+  Item Take(const Key& key);
+  // The key is there and gets this deadline; out of line the entry has it already, inline it fits a cell.
+  void SetDeadline(const Key& key, int64_t deadline_ms);
+  // Adds to `due` the places whose deadline is at or before `now_ms`, from up to `max_segments` segments in which one may
+  // be. The caller removes all of them before it gives up the lock. Returns whether there may be more.
+  bool CollectDue(int64_t now_ms, int64_t base_ms, size_t max_segments, std::vector<Due>& due);
+  void Remove(const Due& due);
+  // After the last Remove().
+  void FinishDue(const std::vector<Due>& due);
+  void ForEach(absl::FunctionRef<void(const Item&)> each) const;
+  // Offers the entries of up to `max_segments` segments, from *position on (0: from the beginning; set to 0 at the end), to
+  // `move`, which may return a copy of one in another place; the old one is the caller's to retire.
+  void Relocate(uint64_t* position, size_t max_segments, absl::FunctionRef<Entry*(Entry&)> move);
+  void CheckInvariants(int64_t base_ms) const;
 
  private:
-  using Line = BasicLine<Sync, Shape>;
+  using Line = BasicLine<Sync>;
   using Segment = BasicSegment<Sync, Shape>;
   using Directory = BasicDirectory<Sync>;
-  using Slot = typename Sync::template Atomic<uint64_t>;
 
-  enum class Place : uint8_t { kHome, kNext, kStash };
-  struct Found {
-    Slot* slot = nullptr;
-    uint64_t word = 0;
-    Place place = Place::kHome;
-    uint32_t index = 0;  // of the slot in its line
-    explicit operator bool() const { return slot != nullptr; }
+  enum class Seen : uint8_t { kHere, kNotHere, kChanged };
+  // Where something lies.
+  struct Spot {
+    Line* line = nullptr;
+    uint32_t distance = 0;  // from the home bucket
+    uint32_t word = 0;      // of the line's six
+    uint32_t pair() const { return word / 2; }
   };
   // Where a lock holder finds what belongs to a hash.
   struct Where {
     Directory* directory;
     Segment* segment;
-    uint32_t bucket;
-    uint64_t tag;
+    uint32_t buckets;  // of the segment
+    uint32_t bucket;   // the hash's
   };
-  // An entry on its way into a new segment.
+  // A key on its way into a new segment.
   struct Moving {
-    uint64_t word;
-    uint32_t bucket;  // kBucketUnknown: it was in the stash
-    bool upper;       // the directory bit after those that its old segment shared
+    uint64_t hash;
+    Item item;
   };
-  static constexpr uint32_t kBucketUnknown = UINT32_MAX;
+  struct Queued {
+    int64_t at_ms;
+    uint32_t prefix;  // kDepthMax directory bits
+    bool operator<(const Queued& other) const { return at_ms > other.at_ms; }  // the earliest on top
+  };
 
   static Segment* SegmentOf(uint64_t reference) {
-    return reinterpret_cast<Segment*>(reference & ~kDepthMask);
+    return reinterpret_cast<Segment*>(reference & kAddressMask & ~uint64_t{63});
   }
   static uint64_t ReferenceTo(const Segment* segment) {
-    return reinterpret_cast<uintptr_t>(segment) | segment->depth();
-  }
-  static uint32_t Bucket(uint64_t hash, uint32_t bucket_bits) {
-    return BucketOf(hash, bucket_bits, Shape::kBucketBits);
+    return Reference(segment, segment->depth(), segment->buckets());
   }
   static constexpr std::memory_order PublishUnless(Fault planted) {
     return Sync::kFault == planted ? std::memory_order_relaxed : std::memory_order_release;
@@ -135,30 +169,46 @@ class BasicTable {
 
   // table.h
   Where Locate(uint64_t hash) const;  // the directory exists
-  static Found FindInLine(Line& line, uint64_t tag, absl::string_view key, Place place);
-  static Found FindSlot(Segment& segment, uint32_t bucket, uint64_t tag, absl::string_view key);
-  static bool Insert(Segment& segment, uint32_t bucket, uint64_t word, std::memory_order order);
-  static bool InsertInLine(Line& line, uint64_t word, std::memory_order order);
-  static void ChangeHeader(Line& line, uint64_t add, uint64_t subtract, std::memory_order order);
-  static void Erase(Segment& segment, uint32_t bucket, const Found& found);
-  static void LowerHint(Segment& segment, int64_t deadline_ms);
+  static Seen LookInLine(Line& line, uint64_t header, const Key& key, Item* item, uint32_t* word);
+  static Seen Look(Segment& segment, uint32_t buckets, uint32_t bucket, const Key& key, Item* item, Spot* spot);
+  static uint64_t ItemHash(const Item& item) {
+    return item.entry != nullptr ? item.entry->hash() : Entry::InlineHash(item.shape, item.words);
+  }
+
+  // place.h: how lines change
+  static bool CanReuse(uint32_t cell);
+  static uint32_t CellAt(const Line& line, uint64_t header, uint32_t pair);
+  static uint64_t CellsWith(const Line& line, uint32_t pair, uint32_t cell);
+  static uint32_t RoomForSlot(const Line& line);
+  static uint32_t RoomForPair(Line& line);
+  static void FillSlot(Line& line, uint32_t word, uint64_t slot, uint32_t coarse, std::memory_order order);
+  static void FillPair(Line& line, uint32_t pair, const Item& item, std::memory_order order);
+  static bool ChangeInPlace(Line& line, uint32_t pair, uint32_t old_shape, const Item& item);
+  static void SetCoarse(Line& line, uint32_t word, uint32_t coarse);
+  static void EmptyPair(Line& line, uint32_t pair);
+  static void Raise(Line& line, std::memory_order order);
+  static void Lower(Line& line);
+  static bool Insert(Segment& segment, uint32_t bucket, const Item& item, uint64_t hash, uint32_t distance_min,
+                     std::memory_order order);
+  static void Erase(Segment& segment, uint32_t bucket, const Spot& spot, bool inlined);
 
   // grow.h
   enum class Half : uint8_t { kBoth, kLower, kUpper };
   void MakeFirst();
-  void MakeRoom(uint64_t hash);
+  static bool Crowded(const Segment& segment) {
+    return segment.words + 2 > segment.capacity_words() * Shape::kFillMax / 100;
+  }
+  void MakeRoom(uint64_t hash, int attempt);
   void MaybeShrink(uint64_t hash);
+  static uint32_t NextSize(uint32_t size);
+  static uint32_t SizeFor(size_t words, uint32_t percent, bool first);
   static void Gather(const Segment& segment, std::vector<Moving>& moving);
-  static void Readdress(std::vector<Moving>& moving, uint32_t old_depth, uint32_t depth,
-                        uint32_t bucket_bits, bool all);
   static bool Fill(Segment& segment, const std::vector<Moving>& moving, Half half);
-  static Segment* MakeFilled(uint32_t depth, uint32_t bucket_bits, uint32_t stash_lines,
-                             const std::vector<Moving>& moving, Half half,
-                             int64_t deadline_hint_ms);
-  void ReplaceOnly(uint32_t bucket_bits);
-  void WidenStash(const Where& at, uint64_t hash);
+  Segment* MakeFilled(uint32_t depth, uint32_t size, const std::vector<Moving>& moving, Half half,
+                      int64_t deadline_hint_ms);
+  void Replace(const Where& at, uint64_t hash, uint32_t size);
   void Split(const Where& at, uint64_t hash);
-  void PublishHalves(const Where& at, uint64_t hash, const Segment* lower, const Segment* upper);
+  void PublishHalves(const Where& at, uint64_t hash, Segment* lower, Segment* upper);
   bool Merge(const Where& at, uint64_t hash);
   void HalveDirectory(Directory* directory);
   static void Refer(Directory& directory, uint32_t prefix, const Segment* segment);
@@ -171,239 +221,266 @@ class BasicTable {
   void SubtractBytes(size_t bytes) { AddBytes(size_t{0} - bytes); }
   void SetSize(size_t size) { size_.store(size, std::memory_order_relaxed); }
 
+  // due.h
+  void NoteDeadline(Segment& segment, uint64_t hash, int64_t deadline_ms);
+  void Enqueue(Segment& segment, uint32_t prefix);
+  void SetNextDue();
+  void CompactQueue();
+  void SweepSegment(Segment& segment, int64_t now_ms, int64_t base_ms, std::vector<Due>& due);
+
   // walk.h
-  static void VisitSegment(const Segment& segment, absl::FunctionRef<void(Entry&)> each);
-  static void VisitSlots(const Line& line, uint64_t which, absl::FunctionRef<void(Entry&)> each);
-  static Entry* AnyIn(const Segment& segment, uint64_t random);
-  static void CheckSegment(const Segment& segment, uint32_t prefix);
+  static bool VisitLine(const Line& line, uint64_t header, absl::FunctionRef<void(const Item&)> each);
+  static void VisitSegment(const Segment& segment, absl::FunctionRef<void(const Item&)> each);
+  static void CheckSegment(const Segment& segment, uint32_t prefix, int64_t base_ms);
 
   // Writer: holder of the shard's lock. Readers: any thread inside a guard. nullptr until the first
   // Put().
   typename Sync::template Atomic<Directory*> directory_{nullptr};
-  // Writer: holder of the shard's lock. Readers: any thread; they answer nothing but these counts.
+  // Writer: holder of the shard's lock. Readers: any thread; they answer nothing but these.
   typename Sync::template Atomic<size_t> size_{0};
   typename Sync::template Atomic<size_t> bytes_{0};
-  // Holder of the shard's lock: segments whose depth is the directory's.
-  uint32_t deepest_ = 0;
+  typename Sync::template Atomic<int64_t> next_due_ms_{kNoDeadline};
+  // Holder of the shard's lock.
+  std::vector<Queued> queue_;  // a heap: when segments want to be looked at for deadlines
+  int64_t time_ms_;            // about now
+  uint32_t deepest_ = 0;       // segments whose depth is the directory's
+  uint32_t segments_ = 0;
 };
 
-static_assert(sizeof(BasicTable<Entry, RealSync>) <= 64, "an empty table costs next to nothing");
-
-// --- template bodies: Find, Put, Take
+// --- template bodies: finding, putting, taking
 
 template <class Entry, class Sync, class Shape>
-Entry* BasicTable<Entry, Sync, Shape>::Find(uint64_t hash, absl::string_view key) const {
-  Directory* directory =
-      directory_.load(std::memory_order_acquire);  // [T3] pairs with PublishDirectory()
-  if (directory == nullptr) return nullptr;
-  const uint64_t reference = directory->at(DirectoryIndex(hash, directory->depth()))
+Item<Entry> BasicTable<Entry, Sync, Shape>::Find(const Key& key) const {
+  Directory* directory = directory_.load(std::memory_order_acquire);  // [T3] pairs with PublishDirectory()
+  if (directory == nullptr) return {};
+  const uint64_t reference = directory->at(DirectoryIndex(key.hash, directory->depth()))
                                  .load(std::memory_order_acquire);  // [T3] pairs with Refer()
-  const Found found = FindSlot(*SegmentOf(reference), Bucket(hash, directory->bucket_bits()),
-                               TagOf(hash, DepthOf(reference)), key);
-  return found ? EntryOf<Entry>(found.word) : nullptr;
+  Segment& segment = *SegmentOf(reference);
+  const uint32_t buckets = BucketsOf(reference), bucket = BucketOf(key.hash, buckets);
+  for (;;) {
+    Item item;
+    if (Look(segment, buckets, bucket, key, &item, nullptr) != Seen::kChanged) [[likely]]
+      return item;
+  }
 }
 
 template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::Prefetch(uint64_t hash) const {
   Directory* directory = directory_.load(std::memory_order_acquire);
   if (directory == nullptr) return;
-  const uint64_t reference =
-      directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_acquire);
-  __builtin_prefetch(&SegmentOf(reference)->line(Bucket(hash, directory->bucket_bits())));
+  const uint64_t reference = directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_acquire);
+  __builtin_prefetch(&SegmentOf(reference)->line(BucketOf(hash, BucketsOf(reference))));
 }
 
 template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::PrefetchEntry(uint64_t hash) const {
   Directory* directory = directory_.load(std::memory_order_acquire);
   if (directory == nullptr) return;
-  const uint64_t reference =
-      directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_acquire);
-  const uint64_t tag = TagOf(hash, DepthOf(reference));
-  for (const Slot& slot :
-       SegmentOf(reference)->line(Bucket(hash, directory->bucket_bits())).slots) {
-    const uint64_t word = slot.load(std::memory_order_relaxed);  // only a guess, never followed
-    if ((word >> 48) != tag) continue;
-    __builtin_prefetch(EntryOf<char>(word));
-    __builtin_prefetch(EntryOf<char>(word) + 64);
-  }
-}
-
-template <class Entry, class Sync, class Shape>
-typename BasicTable<Entry, Sync, Shape>::Found BasicTable<Entry, Sync, Shape>::FindInLine(
-    Line& line, uint64_t tag, absl::string_view key, Place place) {
-  for (uint32_t i = 0; i < Shape::kSlots; ++i) {
-    // [T1] pairs with the store that filled or emptied it; also in a lock holder, who shares this
-    // code.
-    const uint64_t word = line.slots[i].load(std::memory_order_acquire);
-    if ((word >> 48) == tag && word != 0 && EntryOf<Entry>(word)->key() == key)
-      return {&line.slots[i], word, place, i};
-  }
-  return {};
-}
-
-// The reader's whole work. [T2] If the key sits in its slot throughout, the counts that lead there
-// were raised before the slot was filled, which happens before this call or is seen with the slot;
-// so the line is looked at. If it is taken and put elsewhere meanwhile, there was a moment at which
-// it was absent.
-template <class Entry, class Sync, class Shape>
-typename BasicTable<Entry, Sync, Shape>::Found BasicTable<Entry, Sync, Shape>::FindSlot(
-    Segment& segment, uint32_t bucket, uint64_t tag, absl::string_view key) {
-  Line& home = segment.line(bucket);
-  if (const Found found = FindInLine(home, tag, key, Place::kHome)) return found;
-  const uint64_t header =
-      home.header.load(std::memory_order_acquire);  // [T2] pairs with ChangeHeader()
-  if (!Header::Overflowed(header)) [[likely]]
-    return {};
-  if (Header::Next(header) != 0) {
-    Line& next = segment.line(segment.NextBucket(bucket));
-    if (const Found found = FindInLine(next, tag, key, Place::kNext)) return found;
-  }
-  if (Header::Stash(header) != 0) {
-    for (uint32_t i = segment.buckets(); i < segment.lines(); ++i)
-      if (const Found found = FindInLine(segment.line(i), tag, key, Place::kStash)) return found;
-  }
-  return {};
-}
-
-template <class Entry, class Sync, class Shape>
-typename BasicTable<Entry, Sync, Shape>::Where BasicTable<Entry, Sync, Shape>::Locate(
-    uint64_t hash) const {
-  Directory* directory = directory_.load(std::memory_order_relaxed);
-  const uint64_t reference =
-      directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_relaxed);
-  return {directory, SegmentOf(reference), Bucket(hash, directory->bucket_bits()),
-          TagOf(hash, DepthOf(reference))};
-}
-
-template <class Entry, class Sync, class Shape>
-Entry* BasicTable<Entry, Sync, Shape>::Put(uint64_t hash, Entry* fresh) {
-  if (directory_.load(std::memory_order_relaxed) == nullptr) MakeFirst();
-  constexpr auto kPublish = PublishUnless(Fault::kSlotPublishedRelaxed);
-  Where at = Locate(hash);
-  if (const Found found = FindSlot(*at.segment, at.bucket, at.tag, fresh->key())) {
-    if constexpr (Sync::kFault == Fault::kReplacedByHalves) found.slot->store(0, kPublish);
-    found.slot->store(SlotWord(at.tag, fresh),
-                      kPublish);  // [T1] [T2] in place: never absent meanwhile
-    LowerHint(*at.segment, fresh->deadline_ms());
-    return EntryOf<Entry>(found.word);
-  }
-  while (!Insert(*at.segment, at.bucket, SlotWord(at.tag, fresh), kPublish)) {
-    MakeRoom(hash);
-    at = Locate(hash);
-  }
-  LowerHint(*at.segment, fresh->deadline_ms());
-  SetSize(size() + 1);
-  return nullptr;
-}
-
-template <class Entry, class Sync, class Shape>
-bool BasicTable<Entry, Sync, Shape>::InsertInLine(Line& line, uint64_t word,
-                                                  std::memory_order order) {
-  for (Slot& slot : line.slots) {
-    if (slot.load(std::memory_order_relaxed) != 0) continue;
-    slot.store(word, order);  // [T1] pairs with FindInLine()
-    return true;
-  }
-  return false;
-}
-
-template <class Entry, class Sync, class Shape>
-void BasicTable<Entry, Sync, Shape>::ChangeHeader(Line& line, uint64_t add, uint64_t subtract,
-                                                  std::memory_order order) {
-  // [T2] release: who sees a count lowered sees the slot emptied too, and never the key again;
-  // pairs with FindSlot().
-  line.header.store(line.header.load(std::memory_order_relaxed) + add - subtract, order);
-}
-
-// `order` is relaxed for a segment that nobody sees yet.
-template <class Entry, class Sync, class Shape>
-bool BasicTable<Entry, Sync, Shape>::Insert(Segment& segment, uint32_t bucket, uint64_t word,
-                                            std::memory_order order) {
-  const auto count = [&](uint64_t one) {
-    if constexpr (Sync::kFault != Fault::kOverflowNotRaised)
-      ChangeHeader(segment.line(bucket), one, 0, order);  // [T2] before the slot is filled
-  };
-  if (InsertInLine(segment.line(bucket), word, order)) {
-    ++segment.live;
-    return true;
-  }
-  Line& next = segment.line(segment.NextBucket(bucket));
-  for (uint32_t i = 0; i < Shape::kSlots; ++i) {
-    if (next.slots[i].load(std::memory_order_relaxed) != 0) continue;
-    ChangeHeader(next, uint64_t{1} << i, 0, order);  // [T6] a scan knows whose it is
-    count(Header::kOneNext);
-    next.slots[i].store(word, order);  // [T1]
-    ++segment.live;
-    return true;
-  }
-  for (uint32_t i = segment.buckets(); i < segment.lines(); ++i) {
-    for (Slot& slot : segment.line(i).slots) {
-      if (slot.load(std::memory_order_relaxed) != 0) continue;
-      count(Header::kOneStash);
-      slot.store(word, order);  // [T1]
-      ++segment.live;
-      return true;
+  const uint64_t reference = directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_acquire);
+  const Line& line = SegmentOf(reference)->line(BucketOf(hash, BucketsOf(reference)));
+  const uint64_t header = line.header.load(std::memory_order_acquire);
+  if (Header::Overflow(header) != 0) __builtin_prefetch(&line + 1);  // behind the last line there is none, and no harm
+  if (!Header::HasSlots(header)) return;
+  for (uint32_t pair = 0; pair < Shape::kPairs; ++pair) {
+    if (Header::Pair(header, pair) != Header::kSlots) continue;
+    for (uint32_t i = 2 * pair; i < 2 * pair + 2; ++i) {
+      const uint64_t word = line.words[i].load(std::memory_order_relaxed);  // only a guess, never followed
+      if ((word >> 48) != TagOf(hash)) continue;
+      __builtin_prefetch(EntryOf<char>(word));
+      __builtin_prefetch(EntryOf<char>(word) + 64);
     }
   }
-  return false;
 }
 
+// An inline key is compared with all three pairs before the first branch: which of them matches cannot be predicted, and a
+// wrong guess costs more than the comparisons, since the next lookup's cache miss cannot begin before it is known.
 template <class Entry, class Sync, class Shape>
-Entry* BasicTable<Entry, Sync, Shape>::Take(uint64_t hash, absl::string_view key) {
-  if (directory_.load(std::memory_order_relaxed) == nullptr) return nullptr;
-  const Where at = Locate(hash);
-  const Found found = FindSlot(*at.segment, at.bucket, at.tag, key);
-  if (!found) return nullptr;
-  Erase(*at.segment, at.bucket, found);
-  SetSize(size() - 1);
-  MaybeShrink(hash);
-  return EntryOf<Entry>(found.word);
-}
-
-template <class Entry, class Sync, class Shape>
-void BasicTable<Entry, Sync, Shape>::Erase(Segment& segment, uint32_t bucket, const Found& found) {
-  // Release: who is told "absent" sees what was done before the removal; pairs with FindInLine().
-  found.slot->store(0, std::memory_order_release);
-  --segment.live;
-  Line& home = segment.line(bucket);
-  switch (found.place) {
-    case Place::kHome:
-      if constexpr (Sync::kFault == Fault::kMovedInPlace) {
-        Line& next = segment.line(segment.NextBucket(bucket));
-        const uint64_t guests = Header::Guests(next.header.load(std::memory_order_relaxed));
-        if (guests == 0) break;
-        const auto i = static_cast<uint32_t>(__builtin_ctzll(guests));
-        const uint64_t word = next.slots[i].load(std::memory_order_relaxed);
-        found.slot->store(word, std::memory_order_release);
-        next.slots[i].store(0, std::memory_order_release);
-        ChangeHeader(home, 0, Header::kOneNext, std::memory_order_release);
-        ChangeHeader(next, 0, uint64_t{1} << i, std::memory_order_release);
+[[gnu::always_inline]] inline typename BasicTable<Entry, Sync, Shape>::Seen BasicTable<Entry, Sync, Shape>::LookInLine(
+    Line& line, uint64_t header, const Key& key, Item* item, uint32_t* at) {
+  if (const uint64_t* const mine = Entry::Words(key)) {
+    uint64_t apart[Header::kPairs];
+    bool any = false;
+    for (uint32_t pair = 0; pair < Shape::kPairs; ++pair) {
+      // [T1] pairs with FillPair(); of a pair that holds something else the words tell nothing.
+      apart[pair] = (line.words[2 * pair].load(std::memory_order_acquire) ^ mine[0]) |
+                    (line.words[2 * pair + 1].load(std::memory_order_acquire) ^ mine[1]);
+      any |= apart[pair] == 0;
+    }
+    if (any) {
+      for (uint32_t pair = 0; pair < Shape::kPairs; ++pair) {
+        const uint64_t what = Header::Pair(header, pair);
+        if (apart[pair] != 0 || what < Header::kShapeMin || !Entry::ShapeIs(static_cast<uint32_t>(what), key)) continue;
+        const uint32_t cell = CellAt(line, header, pair);
+        if constexpr (Sync::kFault != Fault::kInlineNotRechecked) {
+          // [T2] Still that key? The cell of a pair that was emptied meanwhile holds an epoch.
+          if (Header::Pair(line.header.load(std::memory_order_acquire), pair) != what) return Seen::kChanged;
+        }
+        item->shape = static_cast<uint32_t>(what);
+        item->cell = cell;
+        item->words[0] = mine[0];
+        item->words[1] = mine[1];
+        *at = 2 * pair;
+        return Seen::kHere;
       }
+    }
+  }
+  if (!Header::HasSlots(header)) return Seen::kNotHere;
+  const uint64_t tag = TagOf(key.hash);
+  for (uint32_t word = 0; word < 2 * Shape::kPairs; ++word) {
+    if (Header::Pair(header, word / 2) != Header::kSlots) continue;
+    // [T1] pairs with the store that filled or emptied it; also in a lock holder, who shares this code.
+    const uint64_t slot = line.words[word].load(std::memory_order_acquire);
+    if (slot >> 48 != tag || slot == 0) continue;
+    Entry* const entry = EntryOf<Entry>(slot);
+    if (!entry->Is(key)) continue;
+    item->entry = entry;
+    *at = word;
+    return Seen::kHere;
+  }
+  return Seen::kNotHere;
+}
+
+// The reader's whole work; `buckets` is the segment's number of them, of which it would cost a cache miss to ask the
+// segment. [T2] If the key stays in its place, the counts that lead there were raised before the place was
+// filled, which happens before this call or is seen with it; so the line is looked at. If its place changes meanwhile,
+// it goes to the same line or to a later one [T7]: its old line's header, which tells that the pair is empty, was stored
+// after both the new place and the counts that lead there. If it is taken and put elsewhere meanwhile, there was a moment
+// at which it was absent.
+template <class Entry, class Sync, class Shape>
+typename BasicTable<Entry, Sync, Shape>::Seen BasicTable<Entry, Sync, Shape>::Look(Segment& segment, uint32_t buckets,
+                                                                                   uint32_t bucket, const Key& key,
+                                                                                   Item* item, Spot* spot) {
+  uint32_t number = bucket;
+  for (uint32_t distance = 0; distance < buckets; ++distance) {
+    Line& line = segment.line(number);
+    const uint64_t header = line.header.load(std::memory_order_acquire);  // [T1] [T2] pairs with Raise(), FillPair(), ...
+    uint32_t word = 0;
+    const Seen seen = LookInLine(line, header, key, item, &word);
+    if (seen != Seen::kNotHere) {
+      if (spot != nullptr) *spot = {&line, distance, word};
+      return seen;
+    }
+    if (Header::Overflow(header) == 0) [[likely]]
       break;
-    case Place::kNext:
-      ChangeHeader(home, 0, Header::kOneNext, std::memory_order_release);
-      ChangeHeader(segment.line(segment.NextBucket(bucket)), 0, uint64_t{1} << found.index,
-                   std::memory_order_release);
-      break;
-    case Place::kStash:
-      ChangeHeader(home, 0, Header::kOneStash, std::memory_order_release);
-      break;
+    if (++number == buckets) number = 0;
+  }
+  return Seen::kNotHere;
+}
+
+template <class Entry, class Sync, class Shape>
+typename BasicTable<Entry, Sync, Shape>::Where BasicTable<Entry, Sync, Shape>::Locate(uint64_t hash) const {
+  Directory* directory = directory_.load(std::memory_order_relaxed);
+  const uint64_t reference = directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_relaxed);
+  const uint32_t buckets = BucketsOf(reference);
+  return {directory, SegmentOf(reference), buckets, BucketOf(hash, buckets)};
+}
+
+template <class Entry, class Sync, class Shape>
+Item<Entry> BasicTable<Entry, Sync, Shape>::Put(const Key& key, Entry* fresh) {
+  constexpr auto kPublish = PublishUnless(Fault::kSlotPublishedRelaxed);
+  if (directory_.load(std::memory_order_relaxed) == nullptr) MakeFirst();
+  const int64_t deadline_ms = fresh->deadline_ms();
+  Item item;
+  item.entry = fresh;
+  for (int attempt = 0;; ++attempt) {
+    const Where at = Locate(key.hash);
+    Segment& segment = *at.segment;
+    Item old;
+    Spot spot;
+    const bool there = Look(segment, at.buckets, at.bucket, key, &old, &spot) == Seen::kHere;
+    if (there && old.entry != nullptr) {
+      if constexpr (Sync::kFault == Fault::kReplacedByHalves) spot.line->words[spot.word].store(0, kPublish);
+      SetCoarse(*spot.line, spot.word, CoarseOf(deadline_ms, segment.coarse_base_ms));
+      // [T1] [T2] in place: never absent meanwhile
+      spot.line->words[spot.word].store(SlotWord(TagOf(key.hash), fresh), kPublish);
+      NoteDeadline(segment, key.hash, deadline_ms);
+      return old;
+    }
+    const uint32_t distance_min = there && Sync::kFault != Fault::kOutOfLineAnywhere ? spot.distance : 0;  // [T7]
+    if (!Crowded(segment) && Insert(segment, at.bucket, item, key.hash, distance_min, kPublish)) {
+      if (there)
+        Erase(segment, at.bucket, spot, true);
+      else
+        SetSize(size() + 1);
+      NoteDeadline(segment, key.hash, deadline_ms);
+      return old;
+    }
+    MakeRoom(key.hash, attempt);
   }
 }
 
 template <class Entry, class Sync, class Shape>
-void BasicTable<Entry, Sync, Shape>::LowerHint(Segment& segment, int64_t deadline_ms) {
-  if constexpr (Sync::kFault == Fault::kHintNotLowered) return;
-  if (deadline_ms < segment.deadline_hint_ms) segment.deadline_hint_ms = deadline_ms;  // [T5]
+bool BasicTable<Entry, Sync, Shape>::PutInline(const Key& key, uint32_t shape, int64_t deadline_ms, int64_t now_ms,
+                                               int64_t base_ms, Item* replaced) {
+  if (directory_.load(std::memory_order_relaxed) == nullptr) MakeFirst();
+  Item item;
+  item.shape = shape;
+  item.cell = CellOf(deadline_ms);
+  item.words[0] = Entry::Words(key)[0];
+  item.words[1] = Entry::Words(key)[1];
+  for (int attempt = 0;; ++attempt) {
+    const Where at = Locate(key.hash);
+    Segment& segment = *at.segment;
+    Item old;
+    Spot spot;
+    bool there = Look(segment, at.buckets, at.bucket, key, &old, &spot) == Seen::kHere;
+    if (there) {
+      if (old.entry != nullptr) return false;
+      *replaced = old;
+      if (DeadlineOfCell(old.cell, base_ms) <= now_ms) {
+        Erase(segment, at.bucket, spot, true);
+        SetSize(size() - 1);
+        there = false;
+      } else if (ChangeInPlace(*spot.line, spot.pair(), old.shape, item)) {
+        NoteDeadline(segment, key.hash, deadline_ms);
+        return true;
+      }
+    }
+    if (!Crowded(segment) && Insert(segment, at.bucket, item, key.hash, there ? spot.distance : 0,  // [T7]
+                                    PublishUnless(Fault::kPairPublishedRelaxed))) {
+      if (there)
+        Erase(segment, at.bucket, spot, true);
+      else
+        SetSize(size() + 1);
+      NoteDeadline(segment, key.hash, deadline_ms);
+      return true;
+    }
+    MakeRoom(key.hash, attempt);
+  }
 }
 
 template <class Entry, class Sync, class Shape>
-void BasicTable<Entry, Sync, Shape>::NoteDeadline(uint64_t hash, int64_t deadline_ms) {
-  if (directory_.load(std::memory_order_relaxed) != nullptr)
-    LowerHint(*Locate(hash).segment, deadline_ms);
+Item<Entry> BasicTable<Entry, Sync, Shape>::Take(const Key& key) {
+  if (directory_.load(std::memory_order_relaxed) == nullptr) return {};
+  const Where at = Locate(key.hash);
+  Item item;
+  Spot spot;
+  if (Look(*at.segment, at.buckets, at.bucket, key, &item, &spot) != Seen::kHere) return {};
+  Erase(*at.segment, at.bucket, spot, item.entry == nullptr);
+  SetSize(size() - 1);
+  MaybeShrink(key.hash);
+  return item;
+}
+
+template <class Entry, class Sync, class Shape>
+void BasicTable<Entry, Sync, Shape>::SetDeadline(const Key& key, int64_t deadline_ms) {
+  const Where at = Locate(key.hash);
+  Item item;
+  Spot spot;
+  if (Look(*at.segment, at.buckets, at.bucket, key, &item, &spot) != Seen::kHere) return;
+  if (item.entry != nullptr) {
+    SetCoarse(*spot.line, spot.word, CoarseOf(deadline_ms, at.segment->coarse_base_ms));
+  } else {
+    const uint32_t shape = item.shape;
+    item.cell = CellOf(deadline_ms);
+    (void)ChangeInPlace(*spot.line, spot.pair(), shape, item);
+  }
+  NoteDeadline(*at.segment, key.hash, deadline_ms);
 }
 
 }  // namespace idemd::storage
 
+#include "storage/table/due.h"
 #include "storage/table/grow.h"
+#include "storage/table/place.h"
 #include "storage/table/walk.h"

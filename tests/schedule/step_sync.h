@@ -172,8 +172,8 @@ struct StepSync {
   using Atomic = StepAtomic<T>;
 
   static void* Allocate(size_t bytes) { return RealSync::Allocate(bytes); }
-  static void Free(void* at) {
-    Schedule::current()->Quarantine([at] { RealSync::Free(at); });
+  static void Free(void* at, size_t bytes) {
+    Schedule::current()->Quarantine([at, bytes] { RealSync::Free(at, bytes); });
   }
 };
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "storage/memory/page_pool.h"
 #include "storage/store.h"
 
 namespace idemd::storage {
@@ -15,7 +16,7 @@ namespace {
 
 size_t HeapBytes() {
   const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
+  return info.uordblks + info.hblkhd + ProcessPages().status().in_use_bytes;
 }
 
 class MemoryTest : public ::testing::Test {

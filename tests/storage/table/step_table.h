@@ -1,9 +1,10 @@
-// A table under a schedule: entries that tell when they are misused, and the states that each key
-// went through.
+// A table under a schedule: keys of both forms that tell when they are misused, and the states that
+// each key went through.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,18 +14,40 @@
 
 namespace idemd::storage {
 
-inline uint64_t TestHash(uint64_t number) {  // splitmix64
+inline uint64_t TestHash(uint32_t number) {  // splitmix64
   uint64_t x = number * 0x9e3779b97f4a7c15u + 0x1234567u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
+// All keys have the same home: who comes later goes to a later line.
+inline uint64_t OneHomeHash(uint32_t number) {
+  return TestHash(number) & ~(uint64_t{0xffff} << 42);
+}
+
+// A key is a number. Of four, the first two can be inline; they have the same 16 bytes and differ
+// in their shapes. Those bytes would pass for two slots of that key that lead to a decoy, which
+// tells when it is used.
+struct StepKey {
+  explicit StepKey(uint32_t n);
+  static bool CanBeInline(uint32_t n) { return n % 4 < 2; }
+
+  uint32_t number;
+  uint64_t hash;
+  uint64_t words[2];
+};
 
 class StepEntry {
  public:
-  StepEntry(uint32_t key, int version, int64_t deadline_ms = kNoDeadline)
-      : name_(std::to_string(key)), number_(key), version_(version), deadline_ms_(deadline_ms) {
-    ++living;
+  using Key = StepKey;
+  // Of all keys; a scenario sets it before it makes any.
+  static inline uint64_t (*hash_function)(uint32_t number) = &TestHash;
+  static constexpr uint32_t kDecoy = UINT32_MAX;  // the number of what must never be used
+  static inline const StepEntry* decoy = nullptr;
+
+  StepEntry(uint32_t number, int version, int64_t deadline_ms)
+      : number_(number), version_(version), deadline_ms_(deadline_ms) {
+    if (number != kDecoy) ++living;
   }
   static void Destroy(StepEntry* entry) {
     entry->life_.End();
@@ -32,44 +55,74 @@ class StepEntry {
     Schedule::current()->Quarantine([entry] { delete entry; });
   }
 
-  absl::string_view key() const {
-    life_.Use();
-    return name_;
+  // --- what the table asks
+  static const uint64_t* Words(const Key& key) {
+    return Key::CanBeInline(key.number) ? key.words : nullptr;
   }
+  static bool ShapeIs(uint32_t shape, const Key& key) { return (shape & 1) == (key.number & 1); }
+  static uint32_t NumberOf(uint32_t shape, const uint64_t* words) {
+    return static_cast<uint32_t>(words[1] >> 48) << 1 | (shape & 1);
+  }
+  static uint64_t InlineHash(uint32_t shape, const uint64_t* words) {
+    return hash_function(NumberOf(shape, words));
+  }
+  bool Is(const Key& key) const { return number() == key.number; }
+  uint64_t hash() const { return hash_function(number()); }
+  int64_t deadline_ms() const { return deadline_ms_; }
+
+  void set_deadline_ms(int64_t at) { deadline_ms_ = at; }
   uint32_t number() const {
-    life_.Use();
+    Use();
     return number_;
   }
   int version() const {
-    life_.Use();
+    Use();
     return version_;
   }
-  int64_t deadline_ms() const { return deadline_ms_; }
 
   static inline int living = 0;
 
  private:
+  void Use() const {
+    life_.Use();
+    if (number_ == kDecoy)
+      Schedule::current()->Fail("the bytes of an inline key are never followed as an address [T4]");
+  }
+
   StepLife life_;
-  const std::string name_;
   const uint32_t number_;
   const int version_;
-  const int64_t deadline_ms_;
+  int64_t deadline_ms_;  // holder of the lock
 };
 
-inline uint64_t EntryHash(const StepEntry& entry) { return TestHash(entry.number()); }
+inline StepKey::StepKey(uint32_t n)
+    : number(n),
+      hash(StepEntry::hash_function(n)),
+      words{SlotWord(TagOf(StepEntry::hash_function(n & ~1u)), StepEntry::decoy),
+            SlotWord(n >> 1, StepEntry::decoy)} {}
 
-// Two buckets of two slots and two stashed: six keys fill a segment.
+// Three lines of one pair each: three inline keys or six others fill a segment, which splits at
+// once.
 struct TinyShape {
-  static constexpr uint32_t kSlots = 2;
-  static constexpr uint32_t kBucketBits = 1;
-  static constexpr uint32_t kBucketBitsFirst = 1;
-  static constexpr uint32_t kBucketsPerStash = 16;
-  static constexpr uint32_t kMergeDivisor = 2;
+  static constexpr uint32_t kPairs = 1;
+  static constexpr uint32_t kLinesFirst = 4;
+  static constexpr uint32_t kLinesMin = 4;
+  static constexpr uint32_t kLinesStep = 1;
+  static constexpr uint32_t kLinesMax = 4;
+  static constexpr uint32_t kFillMax = 100;  // so that keys get far from home
   static constexpr size_t kKeysPerReferenceMin = 1;
 };
-// Begins with two buckets and grows to four before it splits.
+// Begins with two lines and grows before it splits.
 struct SmallShape : TinyShape {
-  static constexpr uint32_t kBucketBits = 2;
+  static constexpr uint32_t kLinesFirst = 3;
+  static constexpr uint32_t kLinesMax = 6;
+};
+// Pair 1 has its cell in the line's last word.
+struct PairShape : TinyShape {
+  static constexpr uint32_t kPairs = 2;
+  static constexpr uint32_t kLinesFirst = 3;
+  static constexpr uint32_t kLinesMin = 3;
+  static constexpr uint32_t kLinesMax = 3;
 };
 
 // The states of one key in the order in which the writers made them. A state begins at some step of
@@ -80,7 +133,10 @@ class KeyStates {
   static constexpr int kAbsent = -1;
 
   void Begin(int version) { states_.push_back({version, UINT64_MAX}); }
-  void End(uint64_t now) { states_.back().surely_from = now; }
+  void End(uint64_t now) {
+    for (size_t i = states_.size(); i-- > 0 && states_[i].surely_from == UINT64_MAX;)
+      states_[i].surely_from = now;
+  }
   int now() const { return states_.back().version; }
 
   // The earliest state, not before number `from`, that a find from step `begun` until now may have
@@ -102,38 +158,81 @@ class KeyStates {
   std::vector<State> states_ = {{kAbsent, 0}};
 };
 
+// What a writer does to a key.
+enum class Do : uint8_t {
+  kPut,         // out of line; an inline key changes its form
+  kPutInline,   // a key that is out of line stays so, and nothing happens
+  kPutExpired,  // the same at a time at which the inline key that is there has lapsed
+  kTake,
+  kSetDeadline,  // of a key that is there
+  kSweep,        // expires the older half of what can expire; whatever the key
+  kRelocate,     // copies all entries; whatever the key
+};
+struct Change {
+  Do what;
+  uint32_t key = 0;
+};
+
 template <class Sync, class Shape>
 class StepTable {
  public:
   static constexpr uint32_t kKeys = 24;
   using Table = BasicTable<StepEntry, Sync, Shape>;
+  using Item = typename Table::Item;
 
-  explicit StepTable(Schedule& schedule) : schedule_(schedule) {}
+  // Keys below `stable` are never taken and never expire. `hash` is that of all keys.
+  StepTable(Schedule& schedule, uint64_t (*hash)(uint32_t), uint32_t stable = 0)
+      : schedule_(schedule), stable_(stable), decoy_(StepEntry::kDecoy, 0, 0), table_(kSoon) {
+    StepEntry::hash_function = hash;
+    StepEntry::decoy = &decoy_;
+    versions_.push_back({});
+  }
 
   Table& table() { return table_; }
-  const KeyStates& states(uint32_t key) const { return states_[key]; }
+  static bool IsInlineKey(uint32_t key) { return StepKey::CanBeInline(key); }
+
+  // Threads move the epoch on now and then also when they have retired nothing; without, there are
+  // fewer steps.
+  bool busy = true;
 
   // Writers; the lock is taken here, inside a guard as in a Unit.
-  void Put(uint32_t key) {
-    const BasicEpochGuard<Sync> guard;
-    mutex_.Lock();
-    auto* fresh = new StepEntry(key, ++version_);
-    states_[key].Begin(version_);
-    if (StepEntry* old = table_.Put(TestHash(key), fresh)) Retire(old);
-    states_[key].End(schedule_.now());
-    mutex_.Unlock();
+  void Write(const Change& change) {
+    {
+      const BasicEpochGuard<Sync> guard;
+      mutex_.Lock();
+      switch (change.what) {
+        case Do::kPut:
+          Put(change.key);
+          break;
+        case Do::kPutInline:
+          PutInline(change.key, false);
+          break;
+        case Do::kPutExpired:
+          PutInline(change.key, true);
+          break;
+        case Do::kTake:
+          Take(change.key);
+          break;
+        case Do::kSetDeadline:
+          SetDeadline(change.key);
+          break;
+        case Do::kSweep:
+          Sweep();
+          break;
+        case Do::kRelocate:
+          Relocate();
+          break;
+      }
+      for (KeyStates& states : states_) states.End(schedule_.now());
+      mutex_.Unlock();
+    }
+    if (busy) epochs_.domain().TryAdvance();
   }
-  void Take(uint32_t key) {
-    const BasicEpochGuard<Sync> guard;
-    mutex_.Lock();
-    const bool there = states_[key].now() != KeyStates::kAbsent;
-    states_[key].Begin(KeyStates::kAbsent);
-    StepEntry* old = table_.Take(TestHash(key), std::to_string(key));
-    schedule_.Expect((old != nullptr) == there, "Take finds what was put [T2]");
-    if (old != nullptr) Retire(old);
-    states_[key].End(schedule_.now());
-    mutex_.Unlock();
+  // Epochs enough for what was emptied before to be filled again.
+  void LetEpochsPass() {
+    for (int i = 0; i < 4; ++i) epochs_.domain().TryAdvance();
   }
+  void CheckInvariants() const { table_.CheckInvariants(kBase); }
 
   // One reader's memory: what it saw of each key must not go back.
   class Reader {
@@ -141,25 +240,45 @@ class StepTable {
     explicit Reader(StepTable& of) : of_(of) {}
 
     void Find(uint32_t key) {
-      of_.epochs_.domain().TryAdvance();  // as a thread with a backlog does now and then
+      if (of_.busy)
+        of_.epochs_.domain().TryAdvance();  // as a thread with a backlog does now and then
+      const StepKey looked_up(key);
       const uint64_t begun = of_.schedule_.now();
       const BasicEpochGuard<Sync> guard;
-      const StepEntry* entry = of_.table_.Find(TestHash(key), std::to_string(key));
-      const int version = entry == nullptr ? KeyStates::kAbsent : entry->version();
+      const Item item = of_.table_.Find(looked_up);
+      int version = KeyStates::kAbsent;
+      if (item) {
+        of_.schedule_.Expect(of_.KeyOf(item) == key, "what is found is the key's [T1]");
+        version = of_.VersionOf(item);
+      }
       const int state = of_.states_[key].Explain(version, at_[key], begun, of_.schedule_.stale());
-      of_.schedule_.Expect(state >= 0, entry == nullptr ? "absent is a promise [T2] [T3]"
-                                                        : "what is found is current [T2]");
+      of_.schedule_.Expect(
+          state >= 0, item ? "what is found is current [T2]" : "absent is a promise [T2] [T3]");
       if (state >= 0) at_[key] = state;
     }
     // A whole scan; returns the keys seen.
     std::set<uint32_t> Scan() {
       std::set<uint32_t> seen;
-      uint32_t cursor = 0;
+      uint64_t cursor = 0;
       do {
+        const uint64_t begun = of_.schedule_.now();
         const BasicEpochGuard<Sync> guard;
-        cursor = of_.table_.Scan(cursor, [&](StepEntry& entry) { seen.insert(entry.number()); });
+        cursor =
+            of_.table_.Scan(cursor, [&](const Item& item) { seen.insert(of_.Visit(item, begun)); });
       } while (cursor != 0);
       return seen;
+    }
+    void ScanSeesWhatStays() {
+      const std::set<uint32_t> seen = Scan();
+      for (uint32_t key = 0; key < of_.stable_; ++key)
+        of_.schedule_.Expect(seen.count(key) == 1, "a scan visits what is there throughout [T6]");
+    }
+    void Random() {
+      const uint64_t begun = of_.schedule_.now();
+      const BasicEpochGuard<Sync> guard;
+      const Item item = of_.table_.Random(of_.schedule_.seed());
+      of_.schedule_.Expect(static_cast<bool>(item) || of_.stable_ == 0, "there is some key");
+      if (item) of_.Visit(item, begun);
     }
 
    private:
@@ -168,14 +287,155 @@ class StepTable {
   };
 
  private:
+  // Deadlines tell key and version, so that a cell proves itself:
+  //
+  //   31 30 29          8 7     0
+  //   +-----+------------+-------+
+  //   | when| version    | key   |
+  //   +-----+------------+-------+
+  static constexpr int64_t kBase = 0;
+  static constexpr uint32_t kSoon = 1u << 30;
+  static constexpr uint32_t kLate = 1u << 31;  // of stable keys
+  struct Version {
+    uint32_t key = UINT32_MAX;
+    uint32_t shape = 0;  // 0: out of line
+  };
+
+  int NewVersion(uint32_t key, uint32_t shape) {
+    versions_.push_back({key, shape});
+    return static_cast<int>(versions_.size() - 1);
+  }
+  uint32_t KeyMark(uint32_t key) const { return key < stable_ ? kLate : kSoon; }
+  int64_t DeadlineOf(uint32_t key, int version) const {
+    return KeyMark(key) | static_cast<uint32_t>(version) << 8 | key;
+  }
+
+  uint32_t KeyOf(const Item& item) const {
+    const uint32_t key =
+        item.entry != nullptr ? item.entry->number() : StepEntry::NumberOf(item.shape, item.words);
+    schedule_.Expect(key < kKeys, "a key is one of those that were put [T1]");
+    return key < kKeys ? key : 0;
+  }
+  int VersionOf(const Item& item) const {
+    if (item.entry != nullptr) return item.entry->version();
+    const uint32_t key = KeyOf(item);
+    const uint32_t version = (item.cell & ~KeyMark(key)) >> 8;
+    const bool proves_itself = (item.cell & KeyMark(key)) != 0 && (item.cell & 0xff) == key &&
+                               version < versions_.size() && versions_[version].key == key;
+    schedule_.Expect(proves_itself, "a cell is its key's deadline [T2] [T4]");
+    if (proves_itself)
+      schedule_.Expect(versions_[version].shape == item.shape,
+                       "a deadline and a shape were there at one moment [T2]");
+    return static_cast<int>(version);
+  }
+  uint32_t Visit(const Item& item, uint64_t begun) const {
+    const uint32_t key = KeyOf(item);
+    schedule_.Expect(states_[key].Explain(VersionOf(item), 0, begun, schedule_.stale()) >= 0,
+                     "what is visited is current [T2] [T6]");
+    return key;
+  }
+
+  void Put(uint32_t key) {
+    const int version = NewVersion(key, 0);
+    auto* fresh = new StepEntry(key, version, DeadlineOf(key, version));
+    states_[key].Begin(version);
+    Replaced(key, table_.Put(StepKey(key), fresh));
+    now_[key] = {fresh, 0, fresh->deadline_ms()};
+  }
+  void PutInline(uint32_t key, bool expired) {
+    const uint32_t shape = 2 + static_cast<uint32_t>(versions_.size() % 3) * 2 + (key & 1);
+    const int version = NewVersion(key, shape);
+    const int64_t deadline_ms = DeadlineOf(key, version);
+    const bool out_of_line = now_[key].entry != nullptr;
+    if (!out_of_line) {
+      if (expired && now_[key].there()) states_[key].Begin(KeyStates::kAbsent);
+      states_[key].Begin(version);
+    }
+    const int64_t now_ms = expired ? std::numeric_limits<int64_t>::max() - 1 : kBase;
+    Item old;
+    const bool put = table_.PutInline(StepKey(key), shape, deadline_ms, now_ms, kBase, &old);
+    schedule_.Expect(put == !out_of_line, "a key that is out of line stays so [T7]");
+    if (!put) return;
+    Replaced(key, old);
+    now_[key] = {nullptr, shape, deadline_ms};
+  }
+  void Take(uint32_t key) {
+    states_[key].Begin(KeyStates::kAbsent);
+    Replaced(key, table_.Take(StepKey(key)));
+    now_[key] = {};
+  }
+  void SetDeadline(uint32_t key) {
+    if (!now_[key].there()) return;
+    const int version = NewVersion(key, now_[key].shape);
+    now_[key].deadline_ms = DeadlineOf(key, version);
+    if (now_[key].entry != nullptr)
+      now_[key].entry->set_deadline_ms(now_[key].deadline_ms);
+    else
+      states_[key].Begin(version);
+    table_.SetDeadline(StepKey(key), now_[key].deadline_ms);
+  }
+  void Sweep() {
+    const int64_t now_ms = kSoon | static_cast<uint32_t>(versions_.size() / 2) << 8;
+    std::set<uint32_t> expected, taken;
+    for (uint32_t key = 0; key < kKeys; ++key)
+      if (now_[key].there() && now_[key].deadline_ms <= now_ms) expected.insert(key);
+    bool more = true;
+    while (more) {
+      std::vector<typename Table::Due> due;
+      more = table_.CollectDue(now_ms, kBase, 1, due);
+      for (const auto& d : due) {
+        const uint32_t key = KeyOf(d.item);
+        taken.insert(key);
+        states_[key].Begin(KeyStates::kAbsent);
+        table_.Remove(d);
+        Replaced(key, d.item);
+        now_[key] = {};
+      }
+      table_.FinishDue(due);
+    }
+    schedule_.Expect(taken == expected, "a sweep takes what is due [T5]");
+  }
+  void Relocate() {
+    uint64_t position = 0;
+    do {
+      table_.Relocate(&position, 1, [&](StepEntry& entry) {
+        auto* copy = new StepEntry(entry.number(), entry.version(), entry.deadline_ms());
+        now_[entry.number()].entry = copy;
+        moved_.push_back(&entry);
+        return copy;
+      });
+    } while (position != 0);
+    for (StepEntry* entry : moved_) Retire(entry);
+    moved_.clear();
+  }
+  // Retires what was there, and knows what that must have been.
+  void Replaced(uint32_t key, const Item& old) {
+    schedule_.Expect(old.entry == now_[key].entry && old.shape == now_[key].shape,
+                     "a writer finds what was put [T2]");
+    if (old && old.entry == nullptr)
+      schedule_.Expect(DeadlineOfCell(old.cell, kBase) == now_[key].deadline_ms,
+                       "a writer finds its deadline [T2]");
+    if (old.entry != nullptr) Retire(old.entry);
+  }
   void Retire(StepEntry* old) { BasicRetire<Sync>(old, &DestroyRetired); }
   static void DestroyRetired(void* at) { StepEntry::Destroy(static_cast<StepEntry*>(at)); }
 
+  struct Now {
+    StepEntry* entry = nullptr;
+    uint32_t shape = 0;
+    int64_t deadline_ms = kNoDeadline;
+    bool there() const { return entry != nullptr || shape != 0; }
+  };
+
   Schedule& schedule_;
+  const uint32_t stable_;
+  StepEntry decoy_;
   StepEpochs<Sync> epochs_;  // outlives the table, which retires to it
   Table table_;
   StepMutex mutex_;
-  int version_ = 0;
+  std::vector<Version> versions_;
+  std::vector<StepEntry*> moved_;
+  std::array<Now, kKeys> now_{};  // what the lock's holder knows to be there
   std::array<KeyStates, kKeys> states_;
 };
 

@@ -124,7 +124,7 @@ TEST_F(WaitTest, ANewCallerDoesNotOvertakeAtALapseThatTheTimerHasNotNoticed) {
     unit.ServeDueWaiters(0, key_);
     EXPECT_EQ(waiter->resolved, 0) << "the answer leaves when the unit is over";
     const KeyView view = unit.Find(0, key_);
-    EXPECT_EQ(Unpack(view.bytes).attempt, 2u) << "the waiter has it before the caller looks";
+    EXPECT_EQ(Unpack(view.bytes, view.deadline_ms).attempt, 2u) << "the waiter has it before the caller looks";
   }
   EXPECT_EQ(waiter->status, "RESERVED");
 }
