@@ -21,9 +21,10 @@ size_t MemoryUsage(absl::string_view text, const KeyView& view) {
     const EntryForm form = view.replays != nullptr ? EntryForm::kDone : EntryForm::kRecord;
     return Entry::MemoryBytes(key, form, view.bytes.size()) + kSlotBytes;
   }
-  // An inline key shows the value that its shape has.
-  const uint32_t shape = Entry::Words(key) == nullptr ? 0 : Shapes::Instance().Find(key.prefix(), key.tail.kind, view.bytes);
-  if (shape != 0 && Shapes::Instance().At(static_cast<uint8_t>(shape)).value.data() == view.bytes.data()) return kInlineBytes;
+  // Inline keys and shaped entries show the value that their shape has.
+  const uint32_t shape = Shapes::Instance().Find(key.prefix(), key.tail.kind, view.bytes);
+  if (shape != 0 && Shapes::Instance().At(static_cast<uint8_t>(shape)).value.data() == view.bytes.data())
+    return view.inlined ? kInlineBytes : Entry::MemoryBytesShaped(key) + kSlotBytes;
   return Entry::MemoryBytes(key, EntryForm::kString, view.bytes.size()) + kSlotBytes;
 }
 

@@ -2,6 +2,7 @@
 #include "storage/store.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "storage/shard.h"
 
@@ -13,7 +14,9 @@ extern "C" const char* __tsan_default_options() { return "detect_deadlocks=0"; }
 namespace idemd::storage {
 namespace {
 
-constexpr int64_t kSweepEveryMs = 50;        // expired keys are noticed within this, when idle
+constexpr int64_t kTickEveryMs = 50;         // expired keys are noticed within this, when idle
+constexpr int64_t kSweepEveryMsMax = 500;    // and within this in a storm,
+constexpr int64_t kSweepShare = 16;          // so that sweeping takes a sixteenth of a core while that lasts
 constexpr size_t kGarbagePerTick = 100'000;  // what idle threads left behind; freed in about 10 ms at the most
 constexpr size_t kSweepSegmentsPerLock = 2;  // bounded work under one hold of a shard's lock: some 100 us at the most
 constexpr size_t kSweptPerTick = 200'000;     // some 20 ms
@@ -29,6 +32,7 @@ Store::Store(Clock& clock, EffectLog& log)
   if (impl_->logs)
     for (Shard& shard : impl_->shards) shard.lsns = std::make_unique<std::array<std::atomic<Lsn>, kLsnCells>>();
   impl_->deadline_base_ms.store(clock.NowMs(), std::memory_order_relaxed);
+  ProcessPages().KeepSpare(1);
   impl_->coarse_s.store(static_cast<uint32_t>(clock.NowMs() / 1000), std::memory_order_relaxed);
 }
 
@@ -76,12 +80,29 @@ int64_t Store::Tick() {
     unit.LockShard(due.shard);
     unit.ServeLine(impl_->shards[due.shard], due.name);
   }
-  const bool more = SweepExpired();
-  // Everything that expired up to `now` is gone, and what is inline lies after it.
-  if (!more && now - impl_->deadline_base_ms.load(std::memory_order_relaxed) >= kMoveBaseEveryMs)
-    impl_->deadline_base_ms.store(now, std::memory_order_relaxed);
+  if (now >= next_sweep_ms_ && !SweepInTime(now)) {
+    TendMemory();
+    return now;
+  }
   TendMemory();
-  return more ? now : std::min(impl_->timer.next_ms(), now + kSweepEveryMs);
+  return std::min(impl_->timer.next_ms(), now + kTickEveryMs);
+}
+
+// A pass over what may be due, and when the next one may begin: with the next tick, but for storms, in which a pass has
+// much to do and more at once is cheaper. False: there is more to do at once.
+bool Store::SweepInTime(int64_t now) {
+  const auto begin = std::chrono::steady_clock::now();
+  const bool more = SweepExpired();
+  sweep_took_ += std::chrono::steady_clock::now() - begin;
+  if (more) return false;
+  const int64_t took_ms = std::chrono::duration_cast<std::chrono::milliseconds>(sweep_took_).count();
+  sweep_took_ = {};
+  const int64_t rest_ms = took_ms * kSweepShare;
+  next_sweep_ms_ = rest_ms > kTickEveryMs ? now + std::min(rest_ms, kSweepEveryMsMax) : 0;
+  // Everything that expired up to `now` is gone, and what is inline lies after it.
+  if (now - impl_->deadline_base_ms.load(std::memory_order_relaxed) >= kMoveBaseEveryMs)
+    impl_->deadline_base_ms.store(now, std::memory_order_relaxed);
+  return true;
 }
 
 // Returns whether it stopped before all was done, so that waiters are served in time in a storm of expiries.

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -55,6 +56,7 @@ struct KeyView {
   absl::string_view bytes;  // kString: the value; kRecord: the packed record
   int64_t deadline_ms = kNoDeadline;
   uint32_t access_s = 0;  // second of the last use; 0 where it is not kept (inline keys and records)
+  bool inlined = false;   // in the table's line, without an entry
   bool edited = false;    // a string that was edited in place (OBJECT ENCODING raw)
   std::atomic<uint32_t>* replays = nullptr;  // of a record that is done: replies of its answer so far
 
@@ -266,6 +268,7 @@ class Store {
   friend class Unit;
   friend struct Shard;
   class Impl;
+  bool SweepInTime(int64_t now_ms);
   bool SweepExpired();
   void TendMemory();
   void Evacuate(Shard& shard);
@@ -275,7 +278,10 @@ class Store {
   FenceCounter fences_;
   StorageStats stats_;
   std::unique_ptr<Impl> impl_;
-  uint32_t sweep_from_ = 0;  // Tick()'s own: the shard to begin with
+  // Tick()'s own.
+  uint32_t sweep_from_ = 0;  // the shard to begin with
+  int64_t next_sweep_ms_ = 0;
+  std::chrono::nanoseconds sweep_took_{0};
 };
 
 }  // namespace idemd::storage

@@ -112,6 +112,7 @@ KeyView Unit::ViewOf(const Item& item) const {
   view.deadline_ms = DeadlineOf(item);
   if (item.entry == nullptr) {
     view.type = ValueType::kString;
+    view.inlined = true;
     view.bytes = Shapes::Instance().At(static_cast<uint8_t>(item.shape)).value;
     return view;
   }
@@ -304,6 +305,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
   std::vector<Table::Due> due;
   *more = table->CollectDue(now_ms(), store_.impl_->deadline_base_ms.load(std::memory_order_relaxed), max_segments, due);
   const bool somebody_cares = store_.impl_->logs || !shard.lines.empty() || !shard.watched.empty();
+  size_t bytes = 0;
   for (const Table::Due& d : due) {
     MarkPending(shard, d.hash);
     table->Remove(d);
@@ -313,8 +315,13 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
     } else {
       ++changes_;
     }
-    Removed(shard, db, d.item);
+    if (d.item.entry == nullptr) continue;
+    bytes += d.item.entry->memory_bytes();
+    RetireEntry(d.item.entry);
   }
+  AddBytes(shard, db, 0, bytes);
+  std::atomic<uint64_t>& with_deadline = shard.with_deadline[db];
+  with_deadline.store(with_deadline.load(std::memory_order_relaxed) - due.size(), std::memory_order_relaxed);
   table->FinishDue(due);
   return due.size();
 }
@@ -323,13 +330,16 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
 void Unit::SetBytes(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms) {
   Shard& shard = ShardOf(key);
   const int64_t base_ms = store_.impl_->deadline_base_ms.load(std::memory_order_relaxed);
-  if (Entry::Words(key) != nullptr && value.size() <= kShapeValueBytesMax && FitsCell(deadline_ms, base_ms)) {
+  if (Entry::CanBeShaped(key, value.size(), deadline_ms)) {
     const uint32_t shape = Shapes::Instance().Id(key.prefix(), key.tail.kind, value);
     if (shape != 0) {
-      MarkPending(shard, key.hash);
       Item old;
-      if (TableFor(shard, db).PutInline(key, shape, deadline_ms, now_ms(), base_ms, &old))
-        return Replaced(shard, db, key, old, deadline_ms);
+      if (Entry::Words(key) != nullptr && FitsCell(deadline_ms, base_ms)) {
+        MarkPending(shard, key.hash);
+        if (TableFor(shard, db).PutInline(key, shape, deadline_ms, now_ms(), base_ms, &old))
+          return Replaced(shard, db, key, old, deadline_ms);
+      }
+      return Publish(shard, db, key, Entry::MakeShaped(*shard.heap, key, shape, deadline_ms));
     }
   }
   Entry* entry = Entry::Make(*shard.heap, key, EntryForm::kString, value.size(), deadline_ms);

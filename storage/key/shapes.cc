@@ -46,7 +46,7 @@ Shapes::PackedValue Shapes::Pack(absl::string_view value) {
 
 bool Shapes::MakeSought(absl::string_view prefix, TailKind kind, absl::string_view value,
                         Sought* sought) {
-  if (TailBytes(kind) != 16 || prefix.size() > kPrefixBytesMax ||
+  if (kind == TailKind::kNone || prefix.size() > kPrefixBytesMax ||
       value.size() > kShapeValueBytesMax || IsNativeState(value)) {
     return false;
   }

@@ -1,4 +1,4 @@
-// Shapes: what an inline entry has beside the 16 bytes of its tail, each kept once for the whole
+// Shapes: what a key with a tail and a short value has beside the tail's bytes, each kept once for the whole
 // process.
 //
 // A shape is a prefix, the kind of tail and a short value: ("login:", kUuid, "1"). With it in one
@@ -58,7 +58,7 @@ class Shapes {
   Shapes& operator=(const Shapes&) = delete;
 
   // The shape's id, or 0. Find() only looks; Id() counts a sighting, and the one that is enough
-  // answers the new id. Kinds of other than 16 bytes, long prefixes and values, and values of the
+  // answers the new id. Keys without a tail, long prefixes and values, and values of the
   // native commands ("idem/...") have no shape.
   uint8_t Find(absl::string_view prefix, TailKind kind, absl::string_view value) const;
   uint8_t Id(absl::string_view prefix, TailKind kind, absl::string_view value);

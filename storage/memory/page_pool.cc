@@ -252,6 +252,11 @@ size_t PagePool::GiveBackPages(Chunk& chunk, const PageSet& pages) {
   return given.count() * kPageBytes;
 }
 
+void PagePool::KeepSpare(uint32_t chunks) {
+  const MutexLock lock(mutex_);
+  spare_kept_ = chunks;
+}
+
 void PagePool::TouchAhead(Time now) {
   uint32_t empty = 0;
   {
@@ -259,10 +264,10 @@ void PagePool::TouchAhead(Time now) {
     const uint32_t opened = std::exchange(opened_, 0);
     if (in_use_pages_ > in_use_seen_) last_growth_ = now;
     in_use_seen_ = in_use_pages_;
-    // Twice what the last interval took; one while there is any growth.
-    spare_wanted_ = std::max(std::min(2 * opened, kSpareChunksMax), spare_wanted_ / 2);
+    // Twice what the last interval took.
+    spare_wanted_ = std::max({std::min(2 * opened, kSpareChunksMax), spare_wanted_ / 2, spare_kept_});
     const bool growing = last_growth_ != Time{} && now - last_growth_ < kGrowthLasts;
-    if (growing) spare_wanted_ = std::max(spare_wanted_, 1u);
+    if (growing) spare_wanted_ = std::max(spare_wanted_, kSpareChunksGrowing);
     empty = empty_chunks_;
   }
   for (; empty < spare_wanted_; ++empty) {

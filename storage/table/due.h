@@ -101,18 +101,24 @@ void BasicTable<Entry, Sync, Shape>::SweepSegment(Segment& segment, int64_t now_
     found.spot_.distance = number >= home ? number - home : number + segment.buckets() - home;
     due.push_back(found);
   };
+  // Inline deadlines as distances from the base, so that the usual line costs a few instructions: [T2] all of them lie
+  // less than 2^32 ms after it.
+  const auto base = static_cast<uint32_t>(base_ms);
+  const auto until_now = static_cast<uint32_t>(std::clamp<int64_t>(now_ms - base_ms, 0, UINT32_MAX - 1));
+  uint32_t earliest_inline = UINT32_MAX;
   for (uint32_t number = 0; number < segment.buckets(); ++number) {
     Line& line = segment.line(number);
     const uint64_t header = line.header.load(std::memory_order_relaxed);
+    const uint64_t cells = line.cells.load(std::memory_order_relaxed);
+    const uint32_t cell_of[Header::kPairs] = {Header::Cell(header), static_cast<uint32_t>(cells),
+                                              static_cast<uint32_t>(cells >> 32)};
     for (uint32_t pair = 0; pair < Shape::kPairs; ++pair) {
       const uint64_t what = Header::Pair(header, pair);
-      if (what == Header::kFree) continue;
-      const uint32_t cell = CellAt(line, header, pair);
-      if (what != Header::kSlots) {
-        if (cell == kCellNone) continue;
-        const int64_t deadline_ms = DeadlineOfCell(cell, base_ms);
-        if (deadline_ms > now_ms) {
-          earliest = std::min(earliest, deadline_ms);
+      const uint32_t cell = cell_of[pair];
+      if (what >= Header::kShapeMin) {
+        const uint32_t distance = cell == kCellNone ? UINT32_MAX : cell - base;
+        if (distance > until_now) {
+          earliest_inline = std::min(earliest_inline, distance);
           continue;
         }
         Item item;
@@ -123,6 +129,7 @@ void BasicTable<Entry, Sync, Shape>::SweepSegment(Segment& segment, int64_t now_
         add(item, Entry::InlineHash(item.shape, item.words), number, 2 * pair);
         continue;
       }
+      if (what == Header::kFree) continue;
       for (uint32_t i = 0; i < 2; ++i) {
         const uint32_t coarse = cell >> (16 * i) & 0xffff;
         if (coarse == kCoarseNone) continue;
@@ -144,6 +151,7 @@ void BasicTable<Entry, Sync, Shape>::SweepSegment(Segment& segment, int64_t now_
       }
     }
   }
+  if (earliest_inline != UINT32_MAX) earliest = std::min(earliest, base_ms + int64_t{earliest_inline});
   segment.deadline_hint_ms = earliest;
 }
 

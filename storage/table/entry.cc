@@ -107,6 +107,16 @@ Entry* Entry::Make(Heap& heap, const HashedKey& key, EntryForm form, size_t valu
   return entry;
 }
 
+Entry* Entry::MakeShaped(Heap& heap, const HashedKey& key, uint32_t shape, int64_t deadline_ms) {
+  const size_t tail_bytes = TailBytes(key.tail.kind);
+  const uint64_t deadline = deadline_ms == kNoDeadline ? kNone : static_cast<uint64_t>(deadline_ms);
+  const uint64_t word = deadline << kDeadlineAt | uint64_t{shape} << kShapeAt | kShaped |
+                        static_cast<uint64_t>(key.tail.kind) << kKindAt | static_cast<uint64_t>(EntryForm::kString);
+  auto* const entry = new (heap.Allocate(kWordBytes + tail_bytes)) Entry(word);
+  std::memcpy(reinterpret_cast<char*>(entry) + kWordBytes, key.tail.word, tail_bytes);
+  return entry;
+}
+
 Entry* Entry::MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t capacity, int64_t deadline_ms) {
   capacity = std::max(size, capacity);
   char* data = static_cast<char*>(std::calloc(std::max<size_t>(capacity, 1), 1));
@@ -119,9 +129,9 @@ Entry* Entry::MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t c
 Entry* Entry::MakeCopy(Heap& heap, const Entry& of) {
   const size_t size = of.size_bytes();
   void* const at = heap.Allocate(size);
-  const size_t body = of.key_at();
+  const size_t body = of.shaped() ? kWordBytes : of.key_at();
   auto* const entry = new (at) Entry(of.word_.load(std::memory_order_relaxed));
-  if (of.form() != EntryForm::kRecord)
+  if (of.form() != EntryForm::kRecord && !of.shaped())
     new (&entry->counter()) std::atomic<uint32_t>(of.counter().load(std::memory_order_relaxed));
   if (body == kWideBodyAt) new (&entry->wide()) std::atomic<int64_t>(of.wide().load(std::memory_order_relaxed));
   std::memcpy(static_cast<char*>(at) + body, of.bytes() + body, size - body);
@@ -167,6 +177,10 @@ absl::string_view Entry::Prefix(const char** at) const {
 
 bool Entry::Is(const HashedKey& key) const {
   if (kind() != key.tail.kind) return false;
+  if (shaped()) {
+    return shape().prefix == key.prefix() &&
+           std::memcmp(bytes() + kWordBytes, key.tail.word, TailBytes(key.tail.kind)) == 0;
+  }
   const char* at = bytes() + key_at();
   if (key.tail.kind == TailKind::kNone) {
     const size_t size = ReadVarint(&at);
@@ -177,6 +191,11 @@ bool Entry::Is(const HashedKey& key) const {
 }
 
 uint64_t Entry::hash() const {
+  if (shaped()) {
+    uint64_t tail[kTailWords] = {};
+    std::memcpy(tail, bytes() + kWordBytes, TailBytes(kind()));
+    return HashOfTail(kind(), tail, shape().prefix_hash);
+  }
   const char* at = bytes() + key_at();
   if (kind() == TailKind::kNone) {
     const size_t size = ReadVarint(&at);
@@ -190,6 +209,11 @@ uint64_t Entry::hash() const {
 }
 
 absl::string_view Entry::Text(KeyText& room) const {
+  if (shaped()) {
+    uint64_t tail[kTailWords] = {};
+    std::memcpy(tail, bytes() + kWordBytes, TailBytes(kind()));
+    return TextOf(shape().prefix, kind(), tail, room);
+  }
   const char* at = bytes() + key_at();
   if (kind() == TailKind::kNone) {
     const size_t size = ReadVarint(&at);
@@ -212,6 +236,7 @@ const char* Entry::AfterKey() const {
 }
 
 absl::string_view Entry::value() const {
+  if (shaped()) return shape().value;
   if (form() == EntryForm::kBuffer) return {buffer().data, static_cast<size_t>(buffer().size)};
   const char* at = AfterKey();
   const size_t size = ReadVarint(&at);
@@ -236,6 +261,7 @@ bool Entry::set_deadline_ms(int64_t at) {
 }
 
 size_t Entry::size_bytes() const {
+  if (shaped()) return kWordBytes + TailBytes(kind());
   if (form() == EntryForm::kBuffer)
     return static_cast<size_t>(reinterpret_cast<const char*>(&buffer()) - bytes()) + sizeof(Buffer);
   const absl::string_view v = value();
@@ -247,6 +273,8 @@ size_t Entry::memory_bytes() const {
   if (form() == EntryForm::kBuffer) size += malloc_usable_size(buffer().data);
   return size;
 }
+
+size_t Entry::MemoryBytesShaped(const HashedKey& key) { return Heap::ClassBytes(kWordBytes + TailBytes(key.tail.kind)); }
 
 size_t Entry::MemoryBytes(const HashedKey& key, EntryForm form, size_t value_size) {
   return Heap::ClassBytes(LayoutOf(key, form, value_size, false, false).bytes);

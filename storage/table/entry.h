@@ -8,11 +8,13 @@
 //
 // The first word:
 //
-//   63                                    16 15      6   5   4      2 1    0
-//   +---------------------------------------+---------+------+--------+------+
-//   | deadline, unix ms; all ones for none  | (unused)| wide | kind   | form |
-//   +---------------------------------------+---------+------+--------+------+
+//   63                                    16 15     8  7   6      5   4      2 1    0
+//   +---------------------------------------+--------+---+------+------+--------+------+
+//   | deadline, unix ms; all ones for none  | shape  | - |shaped| wide | kind   | form |
+//   +---------------------------------------+--------+---+------+------+--------+------+
 //
+// shaped  a string whose prefix and value are those of a shape (storage/key/shapes.h): the tail at 8 is all that follows.
+//         So a token takes 32 bytes, and a key that was inline keeps its value in one byte when it goes out of line.
 // kind    TailKind: of a key with a tail its bytes are kept, and the prefix once for all (storage/key/prefixes.h).
 // wide    the deadline is beyond the year 10 889 and has a word of its own at 16; the body begins at 24.
 // counter kString and kBuffer: second of the last use. kDone: replays. kRecord has none; its body begins at 8.
@@ -65,12 +67,19 @@ class Entry {
   // Makes an unpublished entry. `value_size` bytes at value_data() are the caller's to fill before it is published.
   static Entry* Make(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms);
   static Entry* MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t capacity, int64_t deadline_ms);
+  // A string with the shape's value; the key has a tail, and the shape's prefix and kind. Not for deadlines that are wide.
+  static Entry* MakeShaped(Heap& heap, const HashedKey& key, uint32_t shape, int64_t deadline_ms);
+  static bool CanBeShaped(const HashedKey& key, size_t value_size, int64_t deadline_ms) {
+    return key.tail.kind != TailKind::kNone && value_size <= kShapeValueBytesMax &&
+           (deadline_ms == kNoDeadline || static_cast<uint64_t>(deadline_ms) < kNone);
+  }
   // The same in another place, for compaction; not for kBuffer.
   static Entry* MakeCopy(Heap& heap, const Entry& of);
   // Frees an entry that no slot and no reader holds any more.
   static void Destroy(Entry* entry);
   // What such an entry takes, allocator rounding included (of a Buffer: without its data).
   static size_t MemoryBytes(const HashedKey& key, EntryForm form, size_t value_size);
+  static size_t MemoryBytesShaped(const HashedKey& key);
 
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
@@ -108,9 +117,9 @@ class Entry {
 
   // Seconds of the last use, for OBJECT IDLETIME; 0 where it is not kept. Stored only when it changed, so hot keys stay
   // read-only lines.
-  uint32_t access_s() const { return is_record() ? 0 : counter().load(std::memory_order_relaxed); }
+  uint32_t access_s() const { return keeps_access() ? counter().load(std::memory_order_relaxed) : 0; }
   void touch(uint32_t now_s) {
-    if (!is_record() && counter().load(std::memory_order_relaxed) != now_s)
+    if (keeps_access() && counter().load(std::memory_order_relaxed) != now_s)
       counter().store(now_s, std::memory_order_relaxed);
   }
   // kDone: replies of the stored answer since it was stored or loaded.
@@ -121,8 +130,8 @@ class Entry {
   size_t memory_bytes() const;
 
  private:
-  static constexpr uint64_t kFormMask = 3, kWide = 32, kNone = (uint64_t{1} << 48) - 1;
-  static constexpr uint32_t kKindAt = 2, kDeadlineAt = 16;
+  static constexpr uint64_t kFormMask = 3, kWide = 32, kShaped = 64, kNone = (uint64_t{1} << 48) - 1;
+  static constexpr uint32_t kKindAt = 2, kShapeAt = 8, kDeadlineAt = 16;
   static constexpr size_t kWordBytes = 8, kCounterBytes = 4, kWideBodyAt = 24;
   static constexpr uint8_t kLiteralPrefix = 255;
 
@@ -137,6 +146,11 @@ class Entry {
   explicit Entry(uint64_t word) : word_(word) {}
   ~Entry() = default;
   const char* bytes() const { return reinterpret_cast<const char*>(this); }
+  bool shaped() const { return (word_.load(std::memory_order_relaxed) & kShaped) != 0; }
+  const Shape& shape() const {
+    return Shapes::Instance().At(static_cast<uint8_t>(word_.load(std::memory_order_relaxed) >> kShapeAt));
+  }
+  bool keeps_access() const { return !is_record() && !shaped(); }
   TailKind kind() const { return static_cast<TailKind>(word_.load(std::memory_order_relaxed) >> kKindAt & 7); }
   size_t key_at() const {
     const uint64_t word = word_.load(std::memory_order_relaxed);

@@ -15,8 +15,8 @@ namespace idemd::storage {
 
 // In percent of a segment's words: a copy is filled this much at the most.
 inline constexpr uint32_t kFillGrown = 78;
-inline constexpr uint32_t kFillShrunk = 70;
-inline constexpr uint32_t kFillShrinks = 45;
+inline constexpr uint32_t kFillShrunk = 65;
+inline constexpr uint32_t kFillShrinks = 35;
 
 template <class Entry, class Sync, class Shape>
 BasicTable<Entry, Sync, Shape>::~BasicTable() {
@@ -42,8 +42,16 @@ uint32_t BasicTable<Entry, Sync, Shape>::NextSize(uint32_t size) {
 template <class Entry, class Sync, class Shape>
 uint32_t BasicTable<Entry, Sync, Shape>::SizeFor(size_t words, uint32_t percent, bool first) {
   uint32_t size = first ? Shape::kLinesFirst : Shape::kLinesMin;
-  while (size < Shape::kLinesMax && size_t{Segment::WordsOf(size)} * percent < words * 100) size = NextSize(size);
+  constexpr uint32_t kLargest = Shape::kLinesMax + Shape::kStepsMore * Shape::kLinesStep;
+  while (size < kLargest && size_t{Segment::WordsOf(size)} * percent < words * 100) size = NextSize(size);
   return size;
+}
+
+// The size at which a segment of this prefix splits.
+template <class Entry, class Sync, class Shape>
+uint32_t BasicTable<Entry, Sync, Shape>::SizeMax(uint64_t hash, uint32_t depth) {
+  const uint64_t mixed = (uint64_t{DirectoryIndex(hash, depth)} + depth + 1) * 0x9e3779b97f4a7c15u;  // Knuth's multiplicative hash
+  return Shape::kLinesMax + static_cast<uint32_t>(((mixed >> 32) * (Shape::kStepsMore + 1)) >> 32) * Shape::kLinesStep;
 }
 
 template <class Entry, class Sync, class Shape>
@@ -65,7 +73,7 @@ void BasicTable<Entry, Sync, Shape>::MakeRoom(uint64_t hash, int attempt) {
   if (!Crowded(segment) && attempt == 0) {
     // A copy leaves the pairs behind that wait for guards, and puts single slots together.
     Replace(at, hash, segment.size());
-  } else if (segment.size() < Shape::kLinesMax) {
+  } else if (segment.size() < SizeMax(hash, depth)) {
     Replace(at, hash, std::max(NextSize(segment.size()), SizeFor(segment.words, kFillGrown, depth == 0)));
   } else if (depth < kDepthMax && (may_double || segment.size() > kBucketsMax / 2)) {
     Split(at, hash);
@@ -134,7 +142,7 @@ typename BasicTable<Entry, Sync, Shape>::Segment* BasicTable<Entry, Sync, Shape>
       return segment;
     }
     Segment::Free(segment);  // all keys went to one half
-    size = size < Shape::kLinesMax ? NextSize(size) : size * 2;
+    size = NextSize(size);
   }
 }
 
@@ -207,7 +215,7 @@ bool BasicTable<Entry, Sync, Shape>::Merge(const Where& at, uint64_t hash) {
       SegmentOf(at.directory->at((prefix ^ 1) << (at.directory->depth() - depth)).load(std::memory_order_relaxed));
   if (other->depth() != depth) return false;
   const size_t words = size_t{at.segment->words} + other->words;
-  if (words * 100 > size_t{Segment::WordsOf(Shape::kLinesMax)} * kFillShrunk) return false;
+  if (words * 100 > size_t{Segment::WordsOf(SizeMax(hash, depth - 1))} * kFillShrunk) return false;
   std::vector<Moving> moving;
   Gather(*at.segment, moving);
   Gather(*other, moving);

@@ -23,9 +23,12 @@ namespace idemd::storage {
 struct ServerShape {
   static constexpr uint32_t kPairs = Header::kPairs;  // of a line, that are used
   static constexpr uint32_t kLinesFirst = 4;  // a table's first segment, line 0 included; it doubles up to kLinesMin
-  static constexpr uint32_t kLinesMin = 256;  // 16 KiB. A full one grows by kLinesStep, the largest splits
+  static constexpr uint32_t kLinesMin = 192;  // 12 KiB. A full one grows by kLinesStep, the largest splits
   static constexpr uint32_t kLinesStep = 64;
-  static constexpr uint32_t kLinesMax = 448;
+  static constexpr uint32_t kLinesMax = 320;
+  // Some segments split later than others, by up to so many steps (which ones follows from the prefix): so segments of all
+  // sizes exist at any time, and what one leaves behind is of use to another.
+  static constexpr uint32_t kStepsMore = 4;
   static constexpr uint32_t kFillMax = 84;  // percent of a segment's words; above that keys get far from home
   // The directory doubles only while it has at least this many keys per reference (usually some 500): keys that all
   // share one prefix widen a segment instead of blowing up the directory.
@@ -50,7 +53,7 @@ class alignas(64) BasicSegment {
   static constexpr uint32_t kWordsPerLine = 2 * Shape::kPairs;
 
   static uint32_t WordsOf(uint32_t size) { return (size - 1) * kWordsPerLine; }
-  // `size` lines in all, line 0 included. More than Shape::kLinesMax only where hashes are bad.
+  // `size` lines in all, line 0 included. More than Shape's largest only where hashes are bad.
   static BasicSegment* Make(uint32_t depth, uint32_t size, int64_t coarse_base_ms) {
     void* at = Sync::Allocate(size * sizeof(Line));
     auto* segment = new (at) BasicSegment(depth, size, coarse_base_ms);

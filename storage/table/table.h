@@ -202,6 +202,7 @@ class BasicTable {
   void MaybeShrink(uint64_t hash);
   static uint32_t NextSize(uint32_t size);
   static uint32_t SizeFor(size_t words, uint32_t percent, bool first);
+  static uint32_t SizeMax(uint64_t hash, uint32_t depth);
   static void Gather(const Segment& segment, std::vector<Moving>& moving);
   static bool Fill(Segment& segment, const std::vector<Moving>& moving, Half half);
   Segment* MakeFilled(uint32_t depth, uint32_t size, const std::vector<Moving>& moving, Half half,

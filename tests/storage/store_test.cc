@@ -350,16 +350,37 @@ TEST_F(StoreTest, RandomOperationsAgreeWithAPlainMap) {
     for (auto it = model.begin(); it != model.end();)
       it = it->second.deadline <= clock_.NowMs() ? model.erase(it) : std::next(it);
   };
-  for (int step = 0; step < 30'000; ++step) {
+  // Keys that stay text, UUIDs, and UUIDs behind a common prefix; values that live in the table's line and others.
+  const auto some_key = [&] {
+    const auto number = static_cast<uint32_t>(random() % 300);
+    const std::string uuid = absl::StrCat(absl::Hex(number, absl::kZeroPad8), "-0000-4000-8000-0123456789ab");
+    return number % 3 == 0 ? absl::StrCat("k", number) : number % 3 == 1 ? uuid : absl::StrCat("order:", uuid);
+  };
+  const auto some_deadline = [&]() -> int64_t {
+    constexpr int64_t kHourMs = 3'600'000;
+    switch (random() % 8) {
+      case 0:
+        return clock_.NowMs() + kHourMs * static_cast<int64_t>(1 + random() % 3000);  // some beyond a line's reach
+      case 1:
+        return int64_t{1} << 50;
+      case 2:
+      case 3:
+        return kNoDeadline;
+      default:
+        return clock_.NowMs() + 1 + random() % 50;
+    }
+  };
+  for (int step = 0; step < 60'000; ++step) {
     const DbIndex db = random() % 2;
-    const std::string key = absl::StrCat("k", random() % 300);
+    const std::string key = some_key();
     const HashedKey k(key);
     switch (random() % 9) {
       case 0:
       case 1:
       case 2: {
-        const int64_t deadline = random() % 2 ? kNoDeadline : clock_.NowMs() + 1 + random() % 50;
-        const std::string value(random() % 100, static_cast<char>('a' + random() % 26));
+        const int64_t deadline = some_deadline();
+        const std::string value = random() % 2 == 0 ? std::string(random() % 2, '1')
+                                                    : std::string(random() % 100, static_cast<char>('a' + random() % 26));
         Set(key, value, deadline, db);
         model[{db, key}] = {value, deadline};
         break;
@@ -370,14 +391,14 @@ TEST_F(StoreTest, RandomOperationsAgreeWithAPlainMap) {
       case 4: {
         Unit unit(store_);
         unit.Lock(k);
-        const int64_t deadline = random() % 3 ? clock_.NowMs() + 1 + random() % 50 : kNoDeadline;
+        const int64_t deadline = some_deadline();
         const auto it = model.find({db, key});
         ASSERT_EQ(unit.SetDeadline(db, k, deadline), it != model.end());
         if (it != model.end()) it->second.deadline = deadline;
         break;
       }
       case 5: {
-        const std::string other = absl::StrCat("k", random() % 300);
+        const std::string other = some_key();
         if (other == key) break;
         Unit unit(store_);
         const HashedKey keys[] = {k, HashedKey(other)};
@@ -399,13 +420,17 @@ TEST_F(StoreTest, RandomOperationsAgreeWithAPlainMap) {
         break;
       }
       case 7:
-        clock_.AdvanceMs(random() % 3);
+        clock_.AdvanceMs(random() % 64 == 0 ? 4'000'000 : random() % 3);
         drop_expired();
         if (random() % 4 == 0) store_.Tick();
+        if (random() % 64 == 0) store_.CheckInvariants();
         break;
       default: {
         const auto it = model.find({db, key});
         ASSERT_EQ(Get(key, db), it == model.end() ? "(absent)" : it->second.bytes) << "step " << step;
+        if (it != model.end()) {
+          ASSERT_EQ(Unit(store_).Find(db, k).deadline_ms, it->second.deadline) << "step " << step;
+        }
       }
     }
   }

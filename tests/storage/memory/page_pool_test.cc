@@ -204,15 +204,16 @@ TEST(PagePoolTest, IdlePagesOfAChunkInUseGoBackAndReadAsZerosAfterwards) {
 TEST(PagePoolTest, AHugePageIsNotBrokenUpForAFewPages) {
   PagePool pool;
   if (!pool.status().huge_pages) GTEST_SKIP() << pool.status().why_not;
-  char* const most = Take(pool, 480);
-  char* const few = Take(pool, 32);
+  constexpr uint32_t kFew = PagePool::kIdlePagesToBreak / 2, kMost = kChunkPages - kFew;
+  char* const most = Take(pool, kMost);
+  char* const few = Take(pool, kFew);
   pool.Tend(kStart);
-  std::memset(few, 1, 32 * kPageBytes);
-  pool.Free(few, 32);
+  std::memset(few, 1, kFew * kPageBytes);
+  pool.Free(few, kFew);
   for (int i = 1; i < 6; ++i) pool.Tend(kStart + i * kPeriod);
-  EXPECT_EQ(ResidentPages(few, 32), 32u);
-  EXPECT_EQ(pool.status().free_touched_bytes, 32 * kPageBytes);
-  pool.Free(most, 480);
+  EXPECT_EQ(ResidentPages(few, kFew), kFew);
+  EXPECT_EQ(pool.status().free_touched_bytes, kFew * kPageBytes);
+  pool.Free(most, kMost);
 }
 
 TEST(PagePoolTest, WhileThePoolGrowsTheNextChunkIsResidentBeforeItIsAskedFor) {

@@ -109,6 +109,7 @@ struct TinyShape {
   static constexpr uint32_t kLinesMin = 4;
   static constexpr uint32_t kLinesStep = 1;
   static constexpr uint32_t kLinesMax = 4;
+  static constexpr uint32_t kStepsMore = 0;
   static constexpr uint32_t kFillMax = 100;  // so that keys get far from home
   static constexpr size_t kKeysPerReferenceMin = 1;
 };
@@ -116,6 +117,7 @@ struct TinyShape {
 struct SmallShape : TinyShape {
   static constexpr uint32_t kLinesFirst = 3;
   static constexpr uint32_t kLinesMax = 6;
+  static constexpr uint32_t kStepsMore = 0;
 };
 // Pair 1 has its cell in the line's last word.
 struct PairShape : TinyShape {
@@ -123,6 +125,7 @@ struct PairShape : TinyShape {
   static constexpr uint32_t kLinesFirst = 3;
   static constexpr uint32_t kLinesMin = 3;
   static constexpr uint32_t kLinesMax = 3;
+  static constexpr uint32_t kStepsMore = 0;
 };
 
 // The states of one key in the order in which the writers made them. A state begins at some step of
