@@ -57,6 +57,7 @@ class Store::Impl {
   std::array<Shard, kShards> shards;
   WaitTimer timer;
   std::atomic<size_t> waiters{0};
+  std::atomic<uint32_t> compacting{0};  // shards
   std::atomic<uint32_t> coarse_s{0};  // effective seconds, set by Tick(), for access times
   bool logs = false;                  // log.wants_effects(), read once
   // All inline deadlines lie at most 2^32 ms after this (storage/table/words.h). Tick() moves it on when all that could lie

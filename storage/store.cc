@@ -58,6 +58,18 @@ uint64_t Store::memory_bytes() const {
   return bytes;
 }
 
+MemoryStatus Store::memory_status() const {
+  const PagePool::Status pages = ProcessPages().status();
+  MemoryStatus status;
+  status.used_bytes = memory_bytes();
+  status.held_bytes = pages.in_use_bytes;
+  status.resident_bytes = pages.in_use_bytes + pages.free_touched_bytes;
+  status.huge_pages = pages.huge_pages;
+  status.why_not = pages.why_not;
+  status.compacting = impl_->compacting.load(std::memory_order_relaxed) != 0;
+  return status;
+}
+
 bool Store::OverMemoryLimit() const {
   const uint64_t limit = settings_.maxmemory_bytes.load(std::memory_order_relaxed);
   return limit != 0 && memory_bytes() > limit;
@@ -148,8 +160,16 @@ void Store::Evacuate(Shard& shard) {
   if (!shard.relocating) {
     if (!shard.heap->StartEvacuation()) return;
     shard.relocating = true;
+    impl_->compacting.fetch_add(1, std::memory_order_relaxed);
     shard.relocating_db = 0;
     shard.relocated_to = 0;
+  }
+  if (shard.relocating_db == kDatabases) {
+    // A tick later: the epochs have let go of what was moved, and most of the blocks are empty.
+    shard.heap->EndEvacuation();
+    shard.relocating = false;
+    impl_->compacting.fetch_sub(1, std::memory_order_relaxed);
+    return;
   }
   Table* table = shard.tables[shard.relocating_db].load(std::memory_order_relaxed);
   if (table != nullptr) {
@@ -162,9 +182,10 @@ void Store::Evacuate(Shard& shard) {
   }
   if (table != nullptr && shard.relocated_to != 0) return;
   shard.relocated_to = 0;
-  if (++shard.relocating_db < kDatabases) return;
-  shard.relocating = false;
-  shard.heap->EndEvacuation();
+  // Databases without keys here cost no tick.
+  while (++shard.relocating_db < kDatabases &&
+         shard.tables[shard.relocating_db].load(std::memory_order_relaxed) == nullptr) {
+  }
 }
 
 void Store::CheckInvariants() {

@@ -222,6 +222,16 @@ class Unit {
 // What a key holds, as the life functions take it.
 Subject SubjectOf(const KeyView& view);
 
+// Where the store's memory comes from, beside the heap of the rest of the process.
+struct MemoryStatus {
+  uint64_t used_bytes = 0;      // entries and tables, as memory_bytes() counts them
+  uint64_t held_bytes = 0;      // pages in use for them, partly used blocks included
+  uint64_t resident_bytes = 0;  // these and free pages that the system has not got back yet
+  bool huge_pages = false;
+  std::string why_not;  // empty when huge_pages
+  bool compacting = false;
+};
+
 class Store {
  public:
   struct Settings {
@@ -260,6 +270,7 @@ class Store {
   void PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys) const;
   size_t waiters() const;         // callers in line, all keys
   uint64_t memory_bytes() const;  // keys, values and tables
+  MemoryStatus memory_status() const;
   bool OverMemoryLimit() const;
   // Debug builds and tests: walks every shard and checks its invariants.
   void CheckInvariants();

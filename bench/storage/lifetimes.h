@@ -63,6 +63,7 @@ void MeasureReaders(const Plan& plan, Report& report);
 void MeasureIdle(const Plan& plan, Report& report);
 // As many keys, all expiring within five seconds.
 void MeasureStorm(const Plan& plan, Report& report);
+void MeasureFragmentation(const Plan& plan, Report& report);
 
 // --- what several of them use
 

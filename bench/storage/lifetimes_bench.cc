@@ -150,7 +150,8 @@ int Main(int argc, char** argv) {
                               {"growth", MeasureGrowth},
                               {"readers", MeasureReaders},
                               {"idle", MeasureIdle},
-                              {"storm", MeasureStorm}};
+                              {"storm", MeasureStorm},
+                              {"fragmentation", MeasureFragmentation}};
   Report report;
   const std::regex chosen(filter);
   for (const Section& section : sections)

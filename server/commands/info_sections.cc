@@ -113,9 +113,18 @@ void InfoClients(Context& c, std::string& out) {
       .Zeros({"tracking_clients", "clients_in_timeout_table"});
 }
 
+ProcessMemory MemoryWith(const storage::MemoryStatus& store) {
+  ProcessMemory memory = ReadProcessMemory();
+  memory.allocated_bytes += store.used_bytes;
+  memory.active_bytes += store.held_bytes;
+  memory.resident_bytes += store.resident_bytes;
+  return memory;
+}
+
 void InfoMemory(Context& c, std::string& out) {
-  const ProcessMemory memory = ReadProcessMemory();
-  const uint64_t used = c.services.store.memory_bytes();
+  const storage::MemoryStatus store = c.services.store.memory_status();
+  const ProcessMemory memory = MemoryWith(store);
+  const uint64_t used = store.used_bytes;
   const uint64_t peak = std::max(used, c.services.stats.peak_memory_bytes());
   Lines(out)
       .Bytes("used_memory", used)
@@ -145,7 +154,9 @@ void InfoMemory(Context& c, std::string& out) {
       .Zeros({"mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves",
               "mem_clients_normal", "mem_cluster_links", "mem_aof_buffer"})
       .Add("mem_allocator", AllocatorName())
-      .Zeros({"active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"});
+      .Add("huge_pages", store.huge_pages ? "yes" : store.why_not)
+      .Add("active_defrag_running", store.compacting ? 1 : 0)
+      .Zeros({"lazyfree_pending_objects", "lazyfreed_objects"});
 }
 
 // As of a server that keeps nothing on disk.

@@ -3,9 +3,14 @@
 
 #include <string>
 
+#include "server/admin/process.h"
 #include "server/commands/context.h"
+#include "storage/store.h"
 
 namespace idemd::server {
+
+// What the process uses: the store has pages of its own, the rest allocates as usual.
+ProcessMemory MemoryWith(const storage::MemoryStatus& store);
 
 void InfoServer(Context& c, std::string& out);
 void InfoClients(Context& c, std::string& out);

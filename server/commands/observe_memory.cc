@@ -8,6 +8,7 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/help.h"
+#include "server/commands/info_sections.h"
 
 namespace idemd::server {
 namespace {
@@ -66,8 +67,9 @@ class StatsMap {
 };
 
 void MemoryStats(Context& c) {
-  const ProcessMemory memory = ReadProcessMemory();
-  const uint64_t used = c.services.store.memory_bytes();
+  const storage::MemoryStatus store = c.services.store.memory_status();
+  const ProcessMemory memory = MemoryWith(store);
+  const uint64_t used = store.used_bytes;
   const uint64_t peak = std::max(used, c.services.stats.peak_memory_bytes());
   const uint64_t keys = KeyCount(c);
   StatsMap map(c.reply);
@@ -98,8 +100,9 @@ void MemoryStats(Context& c) {
 
 void MemoryDoctor(Context& c) {
   constexpr uint64_t kTooLittle = 5u << 20;  // below it the process itself outweighs the data
-  const ProcessMemory memory = ReadProcessMemory();
-  const uint64_t used = c.services.store.memory_bytes();
+  const storage::MemoryStatus store = c.services.store.memory_status();
+  const ProcessMemory memory = MemoryWith(store);
+  const uint64_t used = store.used_bytes;
   if (used < kTooLittle) {
     return c.reply.Verbatim(
         "The server holds less than 5 MB of data, too little to tell anything from.\n");
