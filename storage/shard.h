@@ -24,12 +24,15 @@ inline constexpr Lsn kLsnPending = UINT64_MAX;
 
 // 128: two lines, since the hardware prefetches pairs; no two shards share one.
 struct alignas(128) Shard {
-  Mutex mutex;
+  // What lock-free readers load lies apart from what writers store: with the lock in the same line, each lookup would wait
+  // for that line to come from the core of the last writer.
+  //
   // Null until a database has a key here. Loaded by lock-free readers inside an epoch guard; changed under the lock, and
   // a table that is replaced is retired through the epochs.
   std::array<std::atomic<Table*>, kDatabases> tables{};
   // What is kept for readers of the log: see LsnOf(). Null while nothing is logged.
   std::unique_ptr<std::array<std::atomic<Lsn>, kLsnCells>> lsns;
+  alignas(128) Mutex mutex;
   // Written under the lock, read by anybody.
   std::array<std::atomic<uint64_t>, kDatabases> with_deadline{};
   std::array<std::atomic<uint64_t>, kDatabases> entry_bytes{};  // heap bytes of the entries

@@ -16,7 +16,7 @@ namespace idemd::storage {
 // In percent of a segment's words: a copy is filled this much at the most.
 inline constexpr uint32_t kFillGrown = 78;
 inline constexpr uint32_t kFillShrunk = 65;
-inline constexpr uint32_t kFillShrinks = 35;
+inline constexpr uint32_t kFillShrinks = 25;
 
 template <class Entry, class Sync, class Shape>
 BasicTable<Entry, Sync, Shape>::~BasicTable() {

@@ -237,8 +237,9 @@ class BasicTable {
   // Writer: holder of the shard's lock. Readers: any thread inside a guard. nullptr until the first
   // Put().
   typename Sync::template Atomic<Directory*> directory_{nullptr};
-  // Writer: holder of the shard's lock. Readers: any thread; they answer nothing but these.
-  typename Sync::template Atomic<size_t> size_{0};
+  // Writer: holder of the shard's lock. Readers: any thread; they answer nothing but these. In a line of their own: each
+  // insertion stores to them, and lookups must not wait for that.
+  alignas(64) typename Sync::template Atomic<size_t> size_{0};
   typename Sync::template Atomic<size_t> bytes_{0};
   typename Sync::template Atomic<int64_t> next_due_ms_{kNoDeadline};
   // Holder of the shard's lock.
