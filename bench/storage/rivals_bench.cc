@@ -222,6 +222,16 @@ struct Sample {
   double ns = 0, cpu_ns = 0, wall_ns = 0;  // ns: the one that is shown
 };
 
+// Why a run counts for nothing, or "". The library renamed both members in version 1.8.4.
+template <class Run>
+auto Complaint(const Run& run) -> decltype(run.error_message) {
+  return run.error_occurred ? run.error_message : "";
+}
+template <class Run>
+auto Complaint(const Run& run) -> decltype(run.skip_message) {
+  return static_cast<bool>(run.skipped) ? run.skip_message : "";
+}
+
 // Sends every result to the parent.
 class PipeReporter final : public benchmark::BenchmarkReporter {
  public:
@@ -229,8 +239,8 @@ class PipeReporter final : public benchmark::BenchmarkReporter {
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
-      if (run.error_occurred) {
-        std::fprintf(stderr, "%s: %s\n", run.benchmark_name().c_str(), run.error_message.c_str());
+      if (const std::string complaint = Complaint(run); !complaint.empty()) {
+        std::fprintf(stderr, "%s: %s\n", run.benchmark_name().c_str(), complaint.c_str());
         failed = true;
         continue;
       }
