@@ -114,7 +114,7 @@ class Unit {
   // Makes the string at `key` (absent: empty) exactly `size` bytes, old bytes kept, new ones zero, and hands them out
   // to be edited before the unit ends. Keeps the deadline. The key must hold no record.
   absl::Span<char> Edit(DbIndex db, const HashedKey& key, size_t size);
-  // Moves what `from` holds to `to`, replacing it; access time, replay counter and form go along.
+  // Moves what `from` holds to `to`, replacing it; replay counter and form go along.
   void Rename(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
   void Copy(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
 

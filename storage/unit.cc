@@ -431,7 +431,7 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
   return {fresh->buffer().data, size};
 }
 
-// Gives `to` what `view` shows, with this deadline; form, access time and replay counter go along.
+// Gives `to` what `view` shows, with this deadline; form and replay counter go along.
 void Unit::CopyTo(DbIndex to_db, const HashedKey& to, const KeyView& view, int64_t deadline_ms) {
   Shard& shard = ShardOf(to);
   if (view.type == ValueType::kRecord) {

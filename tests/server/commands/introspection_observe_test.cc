@@ -95,6 +95,15 @@ TEST_F(ObserveCommandsTest, HistogramCountsCallsPerCommand) {
   EXPECT_THAT(Run("LATENCY HISTOGRAM"), HasSubstr("histogram_usec"));
 }
 
+TEST_F(ObserveCommandsTest, MemoryUsageOfAKeyInsideTheTableIsItsPartOfALine) {
+  const std::string uuid = "0190f3a2-7c1e-7b3a-9c55-0242ac120002";
+  Run("SET " + uuid + " 1 EX 100");
+  EXPECT_EQ(Run("MEMORY USAGE " + uuid), ":26\r\n");
+  EXPECT_EQ(Run("OBJECT IDLETIME " + uuid), ":0\r\n");
+  Run("SET " + uuid + " 'a value that is too long for that' EX 100");
+  EXPECT_EQ(Run("MEMORY USAGE " + uuid), ":76\r\n");
+}
+
 TEST_F(ObserveCommandsTest, MemoryUsageGrowsWithTheValue) {
   EXPECT_EQ(Run("MEMORY USAGE nosuch"), "$-1\r\n");
   Run("SET k v");

@@ -1,5 +1,6 @@
 // COMMAND, INFO, ACL, HELP and the commands about the process.
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "introspection_fixture.h"
 #include "server/commands/acl_categories.h"
@@ -139,6 +140,17 @@ TEST_F(InfoCommandTest, DefaultAllAndNamedSections) {
   EXPECT_THAT(two, HasSubstr("# Keyspace"));
   EXPECT_THAT(two, Not(HasSubstr("# Server")));
   EXPECT_EQ(Run("INFO nosuch"), "$0\r\n\r\n");
+}
+
+TEST_F(InfoCommandTest, MemoryTellsOfHugePagesAndCompactionAndCountsTheStoresPages) {
+  for (int i = 0; i < 2000; ++i) Run(absl::StrCat("SET key:", i, " ", std::string(100, 'v')));
+  const std::string info = Run("INFO memory");
+  EXPECT_NE(Field(info, "huge_pages"), "") << "yes, or why not";
+  EXPECT_EQ(Field(info, "active_defrag_running"), "0");
+  const auto number = [&](absl::string_view field) { return std::stoull(Field(info, field)); };
+  EXPECT_GT(number("used_memory"), 2000u * 100);
+  EXPECT_GE(number("allocator_allocated"), number("used_memory"));
+  EXPECT_GE(number("allocator_active"), number("allocator_allocated"));
 }
 
 TEST_F(InfoCommandTest, CountsCommandsErrorsAndKeys) {
