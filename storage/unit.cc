@@ -398,7 +398,11 @@ bool Unit::SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms) {
   const Item item = LiveItem(shard, db, key);
   if (!item) return false;
   const int64_t before = DeadlineOf(item);
-  if (before == deadline_ms) return true;
+  if (before == deadline_ms) {
+    // Nothing to log, but whoever watches the key sees a write, as in Redis.
+    if (!shard.watched.empty()) shard.watched.Touch(WaitLines::Name(db, key.bytes));
+    return true;
+  }
   MarkPending(shard, key.hash);
   const bool in_place = item.entry != nullptr
                             ? item.entry->set_deadline_ms(deadline_ms)

@@ -64,7 +64,7 @@ constexpr CommandSpec kSubcommands[] = {
     {.name = "REFCOUNT", .handler = &RefCount, .arity = 3, .flags = kReadonly, .keys = Keys::At(2), .key_flags = "RO",
      .since = "2.2.3", .summary = "Counts the references to a value.", .args = kKeyArgs},
     {.name = "IDLETIME", .handler = &IdleTime, .arity = 3, .flags = kReadonly, .keys = Keys::At(2), .key_flags = "RO",
-     .since = "2.2.3", .summary = "Tells the seconds since a key was used.", .args = kKeyArgs},
+     .since = "2.2.3", .summary = "Tells the seconds since a key was used; 0 for records and for short values at UUID-like keys.", .args = kKeyArgs},
     {.name = "FREQ", .handler = &Frequency, .arity = 3, .flags = kReadonly, .keys = Keys::At(2), .key_flags = "RO",
      .since = "4.0.0", .summary = "Tells how often a key is used, logarithmically.", .args = kKeyArgs},
     {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .since = "6.2.0",

@@ -99,6 +99,12 @@ TEST_F(TransactionTest, AWatchTripsOnEveryKindOfChange) {
     EXPECT_TRUE(trips(change)) << change;
   for (const char* change : {"GET w", "SET other 1", "PERSIST w", "DEL nothing", "IDEM.STATUS w"})
     EXPECT_FALSE(trips(change)) << change;
+  // A write that sets what is there already is one all the same.
+  Do("SET w 1 PXAT 99999999999999");
+  Do("WATCH w");
+  EXPECT_EQ(Do(*other, "PEXPIREAT w 99999999999999"), "1");
+  Do("MULTI");
+  EXPECT_EQ(Do("EXEC"), "nil");
 }
 
 TEST_F(TransactionTest, OnesOwnChangeTripsToo) {
