@@ -54,7 +54,7 @@ void Touch(char* at, size_t bytes) {
 std::string HugePagesRefused() {
   std::string setting;
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-  if (!std::getline(file, setting)) return "the kernel has no transparent huge pages";
+  if (!std::getline(file, setting)) return "no transparent huge pages, as far as /sys tells";
   if (setting.find("[never]") != std::string::npos)
     return "transparent huge pages are off (/sys/kernel/mm/transparent_hugepage/enabled says "
            "never)";
