@@ -11,7 +11,7 @@
 
 namespace idemd::storage {
 
-#if defined(IDEMD_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(IDEMD_SANITIZED) || defined(__SANITIZE_THREAD__)
 using Heap = MallocHeap;
 #else
 using Heap = SlabHeap;

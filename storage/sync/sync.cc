@@ -12,7 +12,7 @@ constexpr size_t kPageBytes = 4096;
 constexpr std::align_val_t kLine{64};
 
 // Under a sanitizer each object is an allocation of its own, so that a use after free is seen.
-#if defined(IDEMD_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(IDEMD_SANITIZED) || defined(__SANITIZE_THREAD__)
 constexpr bool kPages = false;
 #else
 constexpr bool kPages = true;

@@ -8,7 +8,7 @@
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
-#elif defined(__SANITIZE_ADDRESS__)
+#elif defined(IDEMD_SANITIZED_ADDRESS)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -40,7 +40,7 @@ Stack TakeStack() {
   } else {
     stack.bytes = std::make_unique<char[]>(kStackBytes);
   }
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(IDEMD_SANITIZED_ADDRESS)
   __asan_unpoison_memory_region(stack.bytes.get(), kStackBytes);  // the last frames never returned
 #elif defined(__SANITIZE_THREAD__)
   // Frames that never return stay on TSan's own stack too, which has an end.
@@ -51,7 +51,7 @@ Stack TakeStack() {
   return stack;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(IDEMD_SANITIZED_ADDRESS)
 // The real thread's stack, learned by the first fiber that it switches to.
 const void* main_stack = nullptr;
 size_t main_stack_bytes = 0;
@@ -136,7 +136,7 @@ void Schedule::Thread(std::function<void()> body) {
 }
 
 void Schedule::Enter() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(IDEMD_SANITIZED_ADDRESS)
   const void* from = nullptr;
   size_t from_bytes = 0;
   __sanitizer_finish_switch_fiber(nullptr, &from, &from_bytes);
@@ -158,13 +158,13 @@ void Schedule::SwitchTo(uint32_t to) {
   me_ = to;
 #if defined(__SANITIZE_THREAD__)
   __tsan_switch_to_fiber(next.sanitizer, 0);
-#elif defined(__SANITIZE_ADDRESS__)
+#elif defined(IDEMD_SANITIZED_ADDRESS)
   __sanitizer_start_switch_fiber(from.ended ? nullptr : &from.sanitizer,
                                  to == 0 ? main_stack : next.stack.bytes.get(),
                                  to == 0 ? main_stack_bytes : kStackBytes);
 #endif
   swapcontext(&from.context, &next.context);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(IDEMD_SANITIZED_ADDRESS)
   __sanitizer_finish_switch_fiber(from.sanitizer, nullptr, nullptr);
 #endif
 }
