@@ -176,7 +176,7 @@ void Store::Evacuate(Shard& shard) {
     table->Relocate(&shard.relocated_to, kRelocateSegmentsPerLock, [&](Entry& entry) -> Entry* {
       if (!Heap::Leaving(&entry, entry.size_bytes()) || entry.form() == EntryForm::kBuffer) return nullptr;
       Entry* const copy = Entry::MakeCopy(*shard.heap, entry);
-      Retire(&entry, [](void* p) { Entry::Destroy(static_cast<Entry*>(p)); });
+      Retire(&entry, &Entry::DestroyRetired);
       return copy;
     });
   }

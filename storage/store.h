@@ -175,6 +175,8 @@ class Unit {
   KeyView FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool touch);
   KeyView ViewOf(const Item& item) const;
   int64_t DeadlineOf(const Item& item) const;
+  // Asks for the time only where there is a deadline.
+  bool Expired(int64_t deadline_ms) { return deadline_ms != kNoDeadline && deadline_ms <= now_ms(); }
   Item LiveItem(Shard& shard, DbIndex db, const HashedKey& key);
   void SetBytes(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
   bool SetParsed(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
@@ -183,7 +185,6 @@ class Unit {
   void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh);
   void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms);
   void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key);
-  void Removed(Shard& shard, DbIndex db, const Item& item);
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
   void MarkPending(Shard& shard, uint64_t hash);
   void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, bool deadline_only);
@@ -193,6 +194,7 @@ class Unit {
   void Show(const Item& item, absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each);
   void DropTable(Shard& shard, DbIndex db);
   void MarkAllPending();
+  void SetAllLsns(Lsn lsn);
   void TouchDatabase(Shard& shard, DbIndex db);
   void ServeWaiters();
   void ServeLine(Shard& shard, const std::string& name);

@@ -156,7 +156,7 @@ KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool 
     const KeyView view = item ? ViewOf(item) : KeyView{};
     // After all that was seen of the key: who sees a change also sees that its LSN is pending.
     const Lsn lsn = store_.impl_->logs ? shard.LsnOf(key.hash).load(std::memory_order_acquire) : kNoLsn;
-    if (lsn != kLsnPending && (view.deadline_ms == kNoDeadline || view.deadline_ms > now_ms())) {
+    if (lsn != kLsnPending && !Expired(view.deadline_ms)) {
       Need(lsn);
       if (touch) {
         if (item.entry != nullptr && !keep_access_)
@@ -185,13 +185,10 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
 Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
   const Item item = table == nullptr ? Item{} : table->Find(key);
-  if (item) {
-    const int64_t deadline_ms = DeadlineOf(item);
-    if (deadline_ms != kNoDeadline && deadline_ms <= now_ms()) {
-      store_.stats_.Add(StorageStats::kExpired);
-      RemoveItem(shard, db, key);
-      return {};
-    }
+  if (item && Expired(DeadlineOf(item))) {
+    store_.stats_.Add(StorageStats::kExpired);
+    RemoveItem(shard, db, key);
+    return {};
   }
   if (store_.impl_->logs) {
     const Lsn lsn = shard.LsnOf(key.hash).load(std::memory_order_relaxed);
@@ -209,11 +206,10 @@ void Unit::CountReplay(const KeyView& view) {
 namespace {
 
 void RetireEntry(Entry* entry) {
-  const auto destroy = [](void* p) { Entry::Destroy(static_cast<Entry*>(p)); };
   // What small entries a thread keeps until it has retired enough of them stays below a megabyte.
   constexpr size_t kLargeBytes = 16 * 1024;
   const size_t bytes = entry->form() == EntryForm::kBuffer ? entry->buffer().capacity : entry->value().size();
-  bytes < kLargeBytes ? Retire(entry, destroy) : RetireLarge(entry, destroy);
+  bytes < kLargeBytes ? Retire(entry, &Entry::DestroyRetired) : RetireLarge(entry, &Entry::DestroyRetired);
 }
 
 void AddBytes(Shard& shard, DbIndex db, size_t plus, size_t minus) {
@@ -279,7 +275,7 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
   const int64_t old_deadline_ms = old ? DeadlineOf(old) : kNoDeadline;
   AddBytes(shard, db, 0, BytesOf(old));
   CountDeadline(shard, db, old_deadline_ms, deadline_ms);
-  if (old_deadline_ms != kNoDeadline && old_deadline_ms <= now_ms()) store_.stats_.Add(StorageStats::kExpired);
+  if (Expired(old_deadline_ms)) store_.stats_.Add(StorageStats::kExpired);
   if (old.entry != nullptr) RetireEntry(old.entry);
   NoteChange(shard, db, key, false);
 }
@@ -287,14 +283,10 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
 void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   MarkPending(shard, key.hash);
   const Item item = shard.tables[db].load(std::memory_order_relaxed)->Take(key);
-  Removed(shard, db, item);
-  NoteChange(shard, db, key, false);
-}
-
-void Unit::Removed(Shard& shard, DbIndex db, const Item& item) {
   AddBytes(shard, db, 0, BytesOf(item));
   CountDeadline(shard, db, DeadlineOf(item), kNoDeadline);
   if (item.entry != nullptr) RetireEntry(item.entry);
+  NoteChange(shard, db, key, false);
 }
 
 // Removes what has expired from some segments; the shard's lock is held. Returns how many.

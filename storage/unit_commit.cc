@@ -167,9 +167,7 @@ void Unit::AppendEffects() {
   effects.insert(effects.end(), whole_effects_.begin(), whole_effects_.end());
   const Lsn lsn = store_.log_.Append(effects);
   for (const Change& change : changed_) change.shard->LsnOf(change.hash).store(lsn, std::memory_order_release);
-  if (!whole_effects_.empty())
-    for (Shard& shard : store_.impl_->shards)
-      for (std::atomic<Lsn>& cell : *shard.lsns) cell.store(lsn, std::memory_order_release);
+  if (!whole_effects_.empty()) SetAllLsns(lsn);
   Need(lsn);
 }
 

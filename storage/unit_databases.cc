@@ -51,8 +51,7 @@ absl::string_view Unit::RandomKey(DbIndex db) {
       }
       const Item item = table->Random(RandomU64());
       if (!item) break;
-      const int64_t deadline_ms = DeadlineOf(item);
-      if (deadline_ms != kNoDeadline && deadline_ms <= now_ms()) break;
+      if (Expired(DeadlineOf(item))) break;
       KeyText room;
       random_key_ = std::string(KeyIn(item, room));
       return random_key_;
@@ -65,7 +64,7 @@ absl::string_view Unit::RandomKey(DbIndex db) {
 // under its lock only.
 void Unit::Show(const Item& item, absl::FunctionRef<void(absl::string_view key, const KeyView& value)> each) {
   KeyView view = ViewOf(item);
-  if (view.deadline_ms != kNoDeadline && view.deadline_ms <= now_ms()) return;
+  if (Expired(view.deadline_ms)) return;
   if (view.edited) view.bytes = {};
   KeyText room;
   each(KeyIn(item, room), view);
@@ -118,10 +117,13 @@ void Unit::DropTable(Shard& shard, DbIndex db) {
   });
 }
 
-void Unit::MarkAllPending() {
-  if (!store_.impl_->logs) return;
+void Unit::SetAllLsns(Lsn lsn) {
   for (Shard& shard : store_.impl_->shards)
-    for (std::atomic<Lsn>& cell : *shard.lsns) cell.store(kLsnPending, std::memory_order_release);
+    for (std::atomic<Lsn>& cell : *shard.lsns) cell.store(lsn, std::memory_order_release);
+}
+
+void Unit::MarkAllPending() {
+  if (store_.impl_->logs) SetAllLsns(kLsnPending);
 }
 
 void Unit::FlushDb(DbIndex db) {

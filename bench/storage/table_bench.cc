@@ -70,8 +70,7 @@ class Tables {
     Table table{kBaseMs};
   };
   static void Retire(const Item<Entry>& old) {
-    if (old.entry != nullptr)
-      storage::Retire(old.entry, [](void* p) { Entry::Destroy(static_cast<Entry*>(p)); });
+    if (old.entry != nullptr) storage::Retire(old.entry, &Entry::DestroyRetired);
   }
   const bool inlined_;
   const uint32_t shape_ = storage::Shapes::Instance().Id("", storage::TailKind::kUuid, "1");

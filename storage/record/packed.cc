@@ -13,6 +13,7 @@
 
 #include "storage/fence.h"
 #include "storage/record/record.h"
+#include "storage/varint.h"
 #include "xxhash.h"
 
 namespace idemd::storage {
@@ -41,25 +42,15 @@ uint64_t ZigZag(int64_t v) {
 }
 int64_t UnZigZag(uint64_t v) { return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1); }
 
-size_t VarintSize(uint64_t v) {
-  return v == 0 ? 1 : (static_cast<size_t>(64 - __builtin_clzll(v)) + 6) / 7;
-}
-
 struct SizeSink {
   size_t bytes = kFlagsBytes;
-  void Varint(uint64_t v) { bytes += VarintSize(v); }
+  void Varint(uint64_t v) { bytes += VarintBytes(v); }
   void Bytes(const void*, size_t n) { bytes += n; }
 };
 
 struct ByteSink {
   char* at;
-  void Varint(uint64_t v) {
-    while (v >= 0x80) {
-      *at++ = static_cast<char>(v | 0x80);
-      v >>= 7;
-    }
-    *at++ = static_cast<char>(v);
-  }
+  void Varint(uint64_t v) { at = WriteVarint(at, v); }
   void Bytes(const void* from, size_t n) {
     if (n == 0) return;
     std::memcpy(at, from, n);
@@ -121,14 +112,7 @@ void WriteBody(const Record& r, unsigned flags, Sink& sink) {
 
 struct ByteSource {
   const char* at;
-  uint64_t Varint() {
-    uint64_t v = 0;
-    for (unsigned shift = 0;; shift += 7) {
-      const auto byte = static_cast<unsigned char>(*at++);
-      v |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return v;
-    }
-  }
+  uint64_t Varint() { return ReadVarint(&at); }
   absl::string_view Bytes(size_t n) {
     const absl::string_view bytes(at, n);
     at += n;

@@ -8,33 +8,10 @@
 #include <new>
 
 #include "storage/key/prefixes.h"
+#include "storage/varint.h"
 
 namespace idemd::storage {
 namespace {
-
-size_t VarintBytes(uint64_t v) {
-  size_t n = 1;
-  for (; v >= 0x80; v >>= 7) ++n;
-  return n;
-}
-
-char* WriteVarint(char* at, uint64_t v) {
-  for (; v >= 0x80; v >>= 7) *at++ = static_cast<char>(v | 0x80);
-  *at++ = static_cast<char>(v);
-  return at;
-}
-
-uint64_t ReadVarint(const char** at) {
-  uint64_t v = static_cast<unsigned char>(*(*at)++);
-  if (v < 0x80) [[likely]]
-    return v;
-  v &= 0x7f;
-  for (uint32_t shift = 7;; shift += 7) {
-    const auto byte = static_cast<unsigned char>(*(*at)++);
-    v |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return v;
-  }
-}
 
 size_t Aligned(size_t at) { return (at + 7) & ~size_t{7}; }
 

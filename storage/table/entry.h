@@ -77,6 +77,7 @@ class Entry {
   static Entry* MakeCopy(Heap& heap, const Entry& of);
   // Frees an entry that no slot and no reader holds any more.
   static void Destroy(Entry* entry);
+  static void DestroyRetired(void* at) { Destroy(static_cast<Entry*>(at)); }  // for the epochs
   // What such an entry takes, allocator rounding included (of a Buffer: without its data).
   static size_t MemoryBytes(const HashedKey& key, EntryForm form, size_t value_size);
   static size_t MemoryBytesShaped(const HashedKey& key);
@@ -113,7 +114,6 @@ class Entry {
 
   // Holder of the shard's lock. False: it takes another entry (a record, or a deadline beyond what this one can hold).
   [[nodiscard]] bool set_deadline_ms(int64_t at);
-  bool expired(int64_t now_ms) const { return deadline_ms() <= now_ms; }
 
   // Seconds of the last use, for OBJECT IDLETIME; 0 where it is not kept. Stored only when it changed, so hot keys stay
   // read-only lines.

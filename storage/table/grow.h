@@ -121,7 +121,7 @@ void BasicTable<Entry, Sync, Shape>::Gather(const Segment& segment, std::vector<
 
 template <class Entry, class Sync, class Shape>
 bool BasicTable<Entry, Sync, Shape>::Fill(Segment& segment, const std::vector<Moving>& moving, Half half) {
-  // Slots that fill the pairs first leave no pair half used; relaxed: nobody sees the segment before it is published.
+  // Relaxed: nobody sees the segment before it is published.
   const auto fill = [&](const Moving& m) {
     return Insert(segment, BucketOf(m.hash, segment.buckets()), m.item, m.hash, 0, std::memory_order_relaxed);
   };

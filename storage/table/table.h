@@ -473,9 +473,8 @@ void BasicTable<Entry, Sync, Shape>::SetDeadline(const Key& key, int64_t deadlin
   if (item.entry != nullptr) {
     SetCoarse(*spot.line, spot.word, CoarseOf(deadline_ms, at.segment->coarse_base_ms));
   } else {
-    const uint32_t shape = item.shape;
     item.cell = CellOf(deadline_ms);
-    (void)ChangeInPlace(*spot.line, spot.pair(), shape, item);
+    (void)ChangeInPlace(*spot.line, spot.pair(), item.shape, item);
   }
   NoteDeadline(*at.segment, key.hash, deadline_ms);
 }
