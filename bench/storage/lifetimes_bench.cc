@@ -125,20 +125,9 @@ bool WriteJson(const std::string& path, const Report& report, const Plan& plan) 
 }
 
 int Main(int argc, char** argv) {
-  std::string filter = ".", out_path;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word.rfind("--benchmark_filter=", 0) == 0) {
-      filter = word.substr(std::strlen("--benchmark_filter="));
-    } else if (word.rfind("--out=", 0) == 0) {
-      out_path = word.substr(std::strlen("--out="));
-    } else {
-      std::fprintf(stderr,
-                   "lifetimes_bench: knows --benchmark_filter=REGEX and --out=FILE, not %s\n",
-                   argv[i]);
-      return 2;
-    }
-  }
+  Arguments arguments;
+  if (!ReadArguments(argc, argv, &arguments)) return 2;
+  const auto& [filter, out_path] = arguments;
   Plan plan;
   plan.keys = std::max<size_t>(1'000, FromEnvironment("IDEMD_BENCH_KEYS", plan.keys));
   plan.seed = FromEnvironment("IDEMD_SEED", plan.seed);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #ifdef IDEMD_BENCH_JEMALLOC
@@ -98,6 +99,21 @@ bool InChild(absl::FunctionRef<bool(std::FILE* out)> work,
   std::fclose(in);
   int status = 0;
   return waitpid(child, &status, 0) == child && status == 0;
+}
+
+bool ReadArguments(int argc, char** argv, Arguments* arguments) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.rfind("--benchmark_filter=", 0) == 0) {
+      arguments->filter = word.substr(std::strlen("--benchmark_filter="));
+    } else if (word.rfind("--out=", 0) == 0) {
+      arguments->out_path = word.substr(std::strlen("--out="));
+    } else {
+      std::fprintf(stderr, "%s: knows --benchmark_filter=REGEX and --out=FILE, not %s\n", argv[0], argv[i]);
+      return false;
+    }
+  }
+  return true;
 }
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {

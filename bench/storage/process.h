@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
@@ -38,6 +39,12 @@ void PinTo(int core);
 // well; so does the call.
 bool InChild(absl::FunctionRef<bool(std::FILE* out)> work,
              absl::FunctionRef<void(absl::string_view line)> lines);
+
+// What both programs take. ReadArguments() complains of any other word, and then returns false.
+struct Arguments {
+  std::string filter = ".", out_path;
+};
+bool ReadArguments(int argc, char** argv, Arguments* arguments);
 
 // A whole number from the environment, or `otherwise`.
 uint64_t FromEnvironment(const char* name, uint64_t otherwise);

@@ -412,19 +412,9 @@ bool WriteJson(const std::string& path, const std::vector<Sample>& samples, size
 }
 
 int Main(int argc, char** argv) {
-  std::string filter = ".", out_path;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word.rfind("--benchmark_filter=", 0) == 0) {
-      filter = word.substr(std::strlen("--benchmark_filter="));
-    } else if (word.rfind("--out=", 0) == 0) {
-      out_path = word.substr(std::strlen("--out="));
-    } else {
-      std::fprintf(stderr, "rivals_bench: knows --benchmark_filter=REGEX and --out=FILE, not %s\n",
-                   argv[i]);
-      return 2;
-    }
-  }
+  Arguments arguments;
+  if (!ReadArguments(argc, argv, &arguments)) return 2;
+  const auto& [filter, out_path] = arguments;
   const Chosen chosen{std::regex(filter)};
   const size_t keys = FromEnvironment("IDEMD_BENCH_KEYS", 1'000'000);
   const uint64_t rounds = FromEnvironment("IDEMD_BENCH_ROUNDS", 3);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "tests/protocol/seed.h"
+#include "tests/support/seed.h"
 
 namespace idemd::protocol {
 namespace {

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/protocol/resp/feed.h"
-#include "tests/protocol/seed.h"
+#include "tests/support/seed.h"
 
 namespace idemd::protocol {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "gtest/gtest.h"
-#include "tests/protocol/seed.h"
+#include "tests/support/seed.h"
 
 namespace idemd::protocol {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/protocol/seed.h"
+#include "tests/support/seed.h"
 #include "tests/server/commands/string_script.h"
 
 namespace idemd::testing {
@@ -116,8 +116,8 @@ struct Bits {
 };
 
 TEST(BitCommands, RangesAgreeWithTheModel) {
-  const uint64_t seed = protocol::TestSeed();
-  SCOPED_TRACE(protocol::SeedNote(seed));
+  const uint64_t seed = TestSeed();
+  SCOPED_TRACE(SeedNote(seed));
   std::mt19937_64 random(seed);
   Harness server;
   for (int round = 0; round < 2000; ++round) {

@@ -14,6 +14,7 @@
 
 #include "storage/key/hashed_key.h"
 #include "tests/storage/key/sample_keys.h"
+#include "tests/storage/key/threads_agree.h"
 
 namespace idemd::storage {
 namespace {
@@ -132,48 +133,15 @@ TEST(Prefixes, AnswerAsAMapDoesThatCounts) {
 }
 
 TEST(Prefixes, ThreadsAgreeOnEveryId) {
-  const uint64_t seed = TestSeed();
-  SCOPED_TRACE(SeedNote(seed));
-  constexpr int kThreads = 4;
-  constexpr int kPrefixes = 300;  // more than there are ids
-  constexpr int kSightings = 40'000;
   Prefixes prefixes;
-  std::vector<std::vector<uint8_t>> answers(kThreads, std::vector<uint8_t>(kPrefixes));
-  std::vector<int> wrong(kThreads);
-  std::vector<std::thread> threads;
-  for (size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937_64 random(seed + t);
-      for (int i = 0; i < kSightings; ++i) {
-        const size_t number = random() % kPrefixes;
-        const std::string prefix = Numbered(static_cast<int>(number));
-        const uint8_t id = random() % 4 == 0 ? prefixes.Find(prefix) : prefixes.Id(prefix);
-        uint8_t& before = answers[t][number];
-        if (before != 0 && id != before) ++wrong[t];
-        if (id == 0) continue;
-        before = id;
-        if (prefixes.At(id) != prefix || prefixes.HashAt(id) != PrefixHash(prefix)) ++wrong[t];
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (int i = 0; i < kPrefixes; ++i) {
-    // Twice: the first may go into taking over a counter that another one has left almost full.
-    for (int round = 0; round < 2; ++round) SeeOften(prefixes, Numbered(i));
-  }
-  std::set<uint8_t> ids;
-  for (int i = 0; i < kPrefixes; ++i) {
-    const uint8_t id = prefixes.Find(Numbered(i));
-    if (id != 0) {
-      EXPECT_TRUE(ids.insert(id).second) << "two prefixes have the id " << int{id};
-    }
-    for (const std::vector<uint8_t>& of_thread : answers) {
-      const uint8_t answer = of_thread[static_cast<size_t>(i)];
-      EXPECT_TRUE(answer == 0 || answer == id) << Numbered(i);
-    }
-  }
-  EXPECT_EQ(ids.size(), static_cast<size_t>(kFree));
-  for (int count : wrong) EXPECT_EQ(count, 0);
+  const auto name = [](size_t i) { return Numbered(static_cast<int>(i)); };
+  ExpectThreadsAgreeOnEveryId(
+      static_cast<size_t>(kFree), [&](size_t i) { return prefixes.Find(name(i)); },
+      [&](size_t i) { return prefixes.Id(name(i)); },
+      [&](uint8_t id, size_t i) {
+        return prefixes.At(id) == name(i) && prefixes.HashAt(id) == PrefixHash(name(i));
+      },
+      [&](size_t i) { SeeOften(prefixes, name(i)); });
 }
 
 TEST(Prefixes, ThreadsThatMakeTheLastSightingTogetherGetOneId) {

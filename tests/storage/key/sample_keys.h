@@ -1,22 +1,15 @@
-// Keys for the tests of storage/key/: canonical ones of every kind, and a seed that a failure
-// prints.
+// Keys for the tests of storage/key/: canonical ones of every kind.
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "storage/key/tail.h"
+#include "tests/support/seed.h"
 
 namespace idemd::storage {
-
-inline uint64_t TestSeed() {
-  const char* given = std::getenv("IDEMD_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
-inline std::string SeedNote(uint64_t seed) { return "IDEMD_SEED=" + std::to_string(seed); }
 
 inline constexpr TailKind kAllTails[] = {TailKind::kUuid, TailKind::kHex32, TailKind::kBase64Url22,
                                          TailKind::kToken};

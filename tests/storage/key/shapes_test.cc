@@ -16,6 +16,7 @@
 
 #include "storage/key/hashed_key.h"
 #include "tests/storage/key/sample_keys.h"
+#include "tests/storage/key/threads_agree.h"
 
 namespace idemd::storage {
 namespace {
@@ -178,47 +179,12 @@ TEST(Shapes, AnswerAsAMapDoesThatCounts) {
 }
 
 TEST(Shapes, ThreadsAgreeOnEveryId) {
-  const uint64_t seed = TestSeed();
-  SCOPED_TRACE(SeedNote(seed));
-  constexpr size_t kThreads = 4;
-  constexpr size_t kShapes = 300;  // more than there are ids
-  constexpr int kSightings = 40'000;
   Shapes shapes;
-  std::vector<std::vector<uint8_t>> answers(kThreads, std::vector<uint8_t>(kShapes));
-  std::vector<int> wrong(kThreads);
-  std::vector<std::thread> threads;
-  for (size_t t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937_64 random(seed + t);
-      for (int i = 0; i < kSightings; ++i) {
-        const size_t number = random() % kShapes;
-        const Parts parts = Numbered(number);
-        const uint8_t id = random() % 4 == 0 ? Find(shapes, parts) : Id(shapes, parts);
-        uint8_t& before = answers[t][number];
-        if (before != 0 && id != before) ++wrong[t];
-        if (id == 0) continue;
-        before = id;
-        if (!Is(shapes.At(id), parts)) ++wrong[t];
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (size_t i = 0; i < kShapes; ++i) {
-    // Twice: the first may go into taking over a counter that another one has left almost full.
-    for (int round = 0; round < 2; ++round) SeeOften(shapes, Numbered(i));
-  }
-  std::set<uint8_t> ids;
-  for (size_t i = 0; i < kShapes; ++i) {
-    const uint8_t id = Find(shapes, Numbered(i));
-    if (id != 0) {
-      EXPECT_TRUE(ids.insert(id).second) << "two shapes have the id " << int{id};
-    }
-    for (const std::vector<uint8_t>& of_thread : answers) {
-      EXPECT_TRUE(of_thread[i] == 0 || of_thread[i] == id) << i;
-    }
-  }
-  EXPECT_EQ(ids.size(), kFree);
-  for (int count : wrong) EXPECT_EQ(count, 0);
+  ExpectThreadsAgreeOnEveryId(
+      kFree, [&](size_t i) { return Find(shapes, Numbered(i)); },
+      [&](size_t i) { return Id(shapes, Numbered(i)); },
+      [&](uint8_t id, size_t i) { return Is(shapes.At(id), Numbered(i)); },
+      [&](size_t i) { SeeOften(shapes, Numbered(i)); });
 }
 
 TEST(Shapes, ThreadsThatMakeTheLastSightingTogetherGetOneId) {

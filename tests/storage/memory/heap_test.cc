@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "tests/storage/memory/seed.h"
+#include "tests/support/seed.h"
 
 namespace idemd::storage {
 namespace {

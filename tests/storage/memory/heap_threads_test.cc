@@ -8,7 +8,7 @@
 
 #include "storage/memory/heap.h"
 #include "storage/sync/mutex.h"
-#include "tests/storage/memory/seed.h"
+#include "tests/support/seed.h"
 
 namespace idemd::storage {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/storage/memory/seed.h"
+#include "tests/support/seed.h"
 
 namespace idemd::storage {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "storage/memory/slab_heap.h"
-#include "tests/storage/memory/seed.h"
+#include "tests/support/seed.h"
 
 namespace idemd::storage {
 namespace {

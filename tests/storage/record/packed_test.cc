@@ -1,21 +1,16 @@
 // The packed form: what goes in comes out, for records of every shape.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "storage/record/record.h"
 #include "tests/storage/record/builders.h"
+#include "tests/support/seed.h"
 
 namespace idemd::storage {
 namespace {
-
-uint64_t Seed() {
-  const char* given = std::getenv("IDEMD_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
 
 class Packed {
  public:
@@ -68,8 +63,8 @@ int64_t AnyNumber(std::mt19937_64& random) {
 }
 
 TEST(PackedRecord, RandomRecordsComeBack) {
-  const uint64_t seed = Seed();
-  SCOPED_TRACE("IDEMD_SEED=" + std::to_string(seed));
+  const uint64_t seed = TestSeed();
+  SCOPED_TRACE(SeedNote(seed));
   std::mt19937_64 random(seed);
   const auto bytes = [&](size_t least, size_t most) {
     std::string s(least + random() % (most - least + 1), '\0');

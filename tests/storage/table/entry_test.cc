@@ -3,18 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/support/seed.h"
+
 namespace idemd::storage {
 namespace {
-
-uint64_t Seed() {
-  const char* given = std::getenv("IDEMD_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
 
 class EntryTest : public testing::Test {
  protected:
@@ -44,8 +40,8 @@ const std::string kToken = "AZzlkLngAAAAAAAAAAAAAAAAAAAAAAAA";
 constexpr int64_t kWide = int64_t{1} << 50;
 
 TEST_F(EntryTest, GivesBackWhatItWasMadeOf) {
-  const uint64_t seed = Seed();
-  SCOPED_TRACE("IDEMD_SEED=" + std::to_string(seed));
+  const uint64_t seed = TestSeed();
+  SCOPED_TRACE(SeedNote(seed));
   std::mt19937_64 random(seed);
   const std::vector<std::string> tails = {"", "name", kUuid, kToken, "0123456789abcdef0123456789abcdef",
                                           "AAAAAAAAAAAAAAAAAAAAAA", std::string(300, 'k')};
