@@ -62,8 +62,9 @@ MemoryStatus Store::memory_status() const {
   const PagePool::Status pages = ProcessPages().status();
   MemoryStatus status;
   status.used_bytes = memory_bytes();
-  status.held_bytes = pages.in_use_bytes;
-  status.resident_bytes = pages.in_use_bytes + pages.free_touched_bytes;
+  // What is used is held, wherever it comes from: malloc, where sanitizers watch.
+  status.held_bytes = std::max(pages.in_use_bytes, status.used_bytes);
+  status.resident_bytes = status.held_bytes + pages.free_touched_bytes;
   status.huge_pages = pages.huge_pages;
   status.why_not = pages.why_not;
   status.compacting = impl_->compacting.load(std::memory_order_relaxed) != 0;
