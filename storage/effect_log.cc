@@ -1,6 +1,8 @@
 // Effects as text, and the log that tests read.
 #include "storage/effect_log.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace idemd::storage {
@@ -36,9 +38,19 @@ Lsn MemoryLog::Append(absl::Span<const Effect> effects) {
   return units_.size();
 }
 
-Lsn MemoryLog::durable() const {
+Lsn MemoryLog::released() const {
   MutexLock lock(mutex_);
   return units_.size();
+}
+
+void MemoryLog::ReserveFences(uint64_t fence) {
+  MutexLock lock(mutex_);
+  fences_ = std::max(fences_, fence);
+}
+
+uint64_t MemoryLog::fences() const {
+  MutexLock lock(mutex_);
+  return fences_;
 }
 
 std::vector<std::vector<std::string>> MemoryLog::Units() const {

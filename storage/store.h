@@ -9,7 +9,7 @@
 //   KeyView old = unit.Find(db, key);   // expired keys are removed by looking at them
 //   unit.SetString(db, key, "1", deadline);
 //   unit.Commit();                      // log, waiters, unlock; the destructor does it too
-//   reply waits until store.log().durable() >= unit.need()
+//   reply waits until store.log().released() >= unit.need()
 //
 // Threads     Store: any. Unit: one thread, on its stack.
 // Lifetime    Views from a Unit are valid until it commits, or until that key is changed in it; see Find().

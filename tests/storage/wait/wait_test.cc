@@ -75,7 +75,7 @@ TEST_F(WaitTest, CompleteAnswersAllWithTheSameBytes) {
     ASSERT_NE(waiter->last.payload, nullptr);
     EXPECT_EQ(*waiter->last.payload, "answer");
     EXPECT_EQ(waiter->last.payload, waiters[0]->last.payload) << "the bytes are shared";
-    EXPECT_EQ(waiter->last.need, log_.durable()) << "the reply waits for the completion";
+    EXPECT_EQ(waiter->last.need, log_.released()) << "the reply waits for the completion";
   }
   EXPECT_EQ(store_.waiters(), 0u);
 }

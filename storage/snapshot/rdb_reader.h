@@ -1,0 +1,64 @@
+// Reads an RDB file, versions 1 to 12, piece by piece.
+//
+// Strings in every encoding are understood. Every other type of value, functions and modules are
+// refused by name, never skipped. The sum is checked (a sum of 0 says that its writer had switched
+// it off; `has_sum` tells).
+//
+//   RdbReader reader(source);
+//   while (true) {
+//     ASSIGN item = reader.Next();     // an error: damaged, cut short, or not understood; the text
+//     says where and why if (item.kind == kEnd) break;
+//   }
+//
+// Threads   one.
+// Lifetime  views in an item are good until the next call of Next().
+// Source    as rdb_writer.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "storage/clock.h"
+#include "storage/effect.h"
+
+namespace idemd::storage {
+
+struct RdbItem {
+  enum class Kind : uint8_t { kAux, kDatabase, kSizes, kEntry, kEnd };
+  Kind kind = Kind::kEnd;
+  absl::string_view name;                // kAux; kEntry: the key
+  absl::string_view value;               // kAux, kEntry
+  DbIndex db = 0;                        // kDatabase, kEntry
+  int64_t deadline_ms = kNoDeadline;     // kEntry
+  uint64_t keys = 0, with_deadline = 0;  // kSizes: what the writer said that comes in this database
+};
+
+class RdbReader {
+ public:
+  // Up to `size` bytes that come next, fewer only at the end; the view is good until the next call.
+  using Source = std::function<absl::StatusOr<absl::string_view>(size_t size)>;
+  explicit RdbReader(Source source);
+  ~RdbReader();
+
+  // DataLoss: damaged or cut short. Unimplemented: something that idemd does not have. Anything
+  // else: the source's.
+  [[nodiscard]] absl::StatusOr<RdbItem> Next();
+  uint32_t version() const;
+  uint64_t offset() const;  // bytes consumed
+  bool has_sum() const;     // after kEnd
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The value in a DUMP payload. DataLoss: version or sum are wrong, or it is damaged. Unimplemented:
+// a type that idemd does not have.
+[[nodiscard]] absl::StatusOr<std::string> ReadDumpPayload(absl::string_view payload);
+
+}  // namespace idemd::storage
