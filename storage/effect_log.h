@@ -6,6 +6,7 @@
 // Threads   any, for every method.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,6 +37,14 @@ class EffectLog {
   virtual void Release(Lsn lsn) = 0;
   // Admission: an error whose text is for the client while new writes must be refused (the disk is full, a sync failed).
   virtual absl::Status Refusal() const = 0;
+  // Whether Refusal() is an error: one relaxed load, for the path of every write. Who implements Refusal() sets it.
+  bool refusing() const { return refusing_.load(std::memory_order_relaxed); }
+
+ protected:
+  void SetRefusing(bool refusing) { refusing_.store(refusing, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> refusing_{false};
 };
 
 // Keeps nothing: the server without persistence. Every LSN is kNoLsn, so no reply waits and nothing is shared

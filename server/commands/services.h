@@ -21,6 +21,7 @@ class LatencyMonitor; // server/admin/latency.h
 class ServerStats;    // server/admin/stats.h: per-thread counters, merged when read
 class NativeStats;    // server/admin/native_stats.h: counters per namespace for IDEM.STATS
 class CommandTable;   // server/commands/table.h
+class PersistenceControl;  // server/commands/persistence_control.h
 
 struct Services {
   storage::Store& store;
@@ -36,6 +37,7 @@ struct Services {
   std::string run_id;          // 40 hexadecimal digits
   int64_t started_ms = 0;      // unix milliseconds
   std::function<void()> shutdown;  // begins a graceful stop; any thread
+  PersistenceControl* persistence = nullptr;  // null: nothing is kept on disk
 };
 
 }  // namespace idemd::server

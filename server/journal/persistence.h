@@ -15,7 +15,6 @@
 // exit code 75.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/commands/persistence_control.h"
 #include "storage/clock.h"
 #include "storage/effect_log.h"
 #include "storage/fs.h"
@@ -30,13 +30,6 @@
 #include "storage/token/token.h"
 
 namespace idemd::server {
-
-enum class SyncPolicy : uint8_t { kAlways, kEverySecond, kNever };
-
-struct SavePoint {
-  int64_t seconds = 0;
-  uint64_t changes = 0;
-};
 
 struct PersistenceOptions {
   std::string directory = ".";
@@ -51,48 +44,10 @@ struct PersistenceOptions {
   int64_t restart_grace_ms = 5000;        // idem-restart-grace
 };
 
-struct LoadProgress {
-  bool loading = false;
-  int64_t started_s = 0;  // unix seconds
-  uint64_t bytes_total = 0;
-  uint64_t bytes_done = 0;
-  uint64_t keys_loaded = 0;
-  double percent() const {
-    return bytes_total == 0
-               ? 0
-               : 100.0 * static_cast<double>(bytes_done) / static_cast<double>(bytes_total);
-  }
-  int64_t eta_s = 1;
-};
-
-// For INFO persistence.
-struct PersistenceStatus {
-  bool log_enabled = false;
-  bool rewriting = false, rewrite_scheduled = false;
-  bool saving = false;                                       // BGSAVE
-  uint64_t snapshot_keys_total = 0, snapshot_keys_done = 0;  // of the snapshot under way
-  int64_t snapshot_started_ms = 0;                           // steady, 0: none under way
-  int64_t last_save_s = 0;  // unix seconds of the last good dump, LASTSAVE
-  bool last_save_ok = true;
-  int64_t last_save_took_s = -1;
-  bool last_rewrite_ok = true;
-  int64_t last_rewrite_took_s = -1;
-  uint64_t saves = 0, rewrites = 0;
-  uint64_t changes_since_save = 0;
-  bool last_write_ok = true;
-  uint64_t log_bytes = 0, log_base_bytes = 0;  // aof_current_size, aof_base_size
-  uint64_t log_buffer_bytes = 0;
-  storage::Lsn last_lsn = 0, written_lsn = 0, durable_lsn = 0;
-  uint64_t syncs = 0;
-  uint64_t torn_bytes_cut = 0;  // by recovery at this start
-  uint64_t loaded_keys = 0, loaded_expired = 0;
-  std::string last_error;  // of the last failed snapshot
-};
-
-class Persistence {
+class Persistence final : public PersistenceControl {
  public:
   Persistence(PersistenceOptions options, storage::FileSystem& files, storage::TimeSource& time);
-  ~Persistence();
+  ~Persistence() override;
   Persistence(const Persistence&) = delete;
   Persistence& operator=(const Persistence&) = delete;
 
@@ -107,31 +62,25 @@ class Persistence {
                                             storage::DbIndex* db)>;
   [[nodiscard]] absl::Status Load(storage::Store& store, storage::TokenMint& tokens,
                                   storage::EffectiveClock* clock, Replay replay);
-  LoadProgress progress() const;
+  LoadProgress progress() const override;
   absl::Status Close(bool save_dump);
 
   // About every 100 ms: save points, automatic rewrites, the file's path.
   void Tick();
 
-  // --- commands
-  [[nodiscard]] absl::Status SaveNow();  // SAVE: returns when the dump is on disk
-  [[nodiscard]] absl::Status SaveInBackground(
-      bool schedule);  // BGSAVE [SCHEDULE]; FailedPrecondition: one is under way
-  [[nodiscard]] absl::Status
-  RewriteInBackground();  // BGREWRITEAOF; OK also when scheduled, see status()
-  // Waits (not on this thread) until everything up to `lsn` is on disk whatever the policy:
-  // WAITAOF. `done` is called once, on any thread; false: the time is over, or there is no log.
-  void WaitSynced(storage::Lsn lsn, int64_t timeout_ms, std::function<void(bool)> done);
-  bool WaitSyncedNow(storage::Lsn lsn) const;  // whether it is already
+  // What commands ask: see persistence_control.h.
+  PersistenceStatus status() const override;
+  void SaveNow(std::function<void(absl::Status)> done) override;
+  [[nodiscard]] absl::Status SaveInBackground(bool schedule) override;
+  [[nodiscard]] absl::Status RewriteInBackground() override;
+  void WaitSynced(storage::Lsn lsn, int64_t timeout_ms, std::function<void(bool)> done) override;
+  bool WaitSyncedNow(storage::Lsn lsn) const override;
 
-  // --- settings that may change while running
-  [[nodiscard]] absl::Status SetSync(SyncPolicy policy);  // to kAlways: syncs first
-  [[nodiscard]] absl::Status SetLog(bool on);             // appendonly
-  void SetSavePoints(std::vector<SavePoint> points);
-  void SetRewriteLimits(int64_t percentage, uint64_t bytes_min);
-  void SetDumpName(std::string name);
-
-  PersistenceStatus status() const;
+  [[nodiscard]] absl::Status SetSync(SyncPolicy policy) override;
+  [[nodiscard]] absl::Status SetLog(bool on) override;
+  void SetSavePoints(std::vector<SavePoint> points) override;
+  void SetRewriteLimits(int64_t percentage, uint64_t bytes_min) override;
+  void SetDumpName(std::string name) override;
 
  private:
   class Impl;
