@@ -151,6 +151,7 @@ class Loader::Impl {
   }
 
   Store& store() { return store_; }
+  bool saw_records = false;
 
  private:
   void Send(uint32_t shard) {
@@ -172,6 +173,7 @@ Loader::Loader(Store& store, unsigned workers) : impl_(std::make_unique<Impl>(st
 Loader::~Loader() { Finish(); }
 
 void Loader::Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) {
+  impl_->saw_records |= LooksLikeRecord(value);
   impl_->Add(OpKind::kSet, db, key, value, deadline_ms);
 }
 void Loader::Delete(DbIndex db, absl::string_view key) { impl_->Add(OpKind::kDelete, db, key, {}, kNoDeadline); }
@@ -199,6 +201,9 @@ void Loader::SwapDb(DbIndex a, DbIndex b) {
   unit.LockAll();
   unit.SwapDb(a, b);
 }
+
+void Loader::Wait() { impl_->Drain(); }
+bool Loader::saw_records() const { return impl_->saw_records; }
 
 void Loader::Finish() {
   impl_->Drain();

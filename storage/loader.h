@@ -31,7 +31,11 @@ class Loader {
   void FlushAll();
   void SwapDb(DbIndex a, DbIndex b);
   // Waits until all of that has been done.
+  void Wait();
+  // And lets time pass again.
   void Finish();
+  // Whether any value looked like a record.
+  bool saw_records() const;
 
  private:
   class Impl;

@@ -44,6 +44,13 @@ absl::Status Journal::Start(NewFile file, const LogEnd& before, uint64_t fence, 
   path_ = std::move(file.path);
   name_ = file.header.name;
   sum_ = before.sum;
+  start_lsn_ = before.last;
+  sealed_ = false;
+  reserved_to_ = 0;
+  {
+    const std::lock_guard<std::mutex> wake(wake_mutex_);
+    stopping_ = false;
+  }
   file.header.before = before.name;
   file.header.before_bytes = before.bytes;
   file.header.before_last = before.last;
@@ -351,6 +358,7 @@ absl::Status Journal::Rotate(NewFile file, absl::FunctionRef<void(absl::Function
   file.header.before_bytes = file_bytes_.load(std::memory_order_relaxed);
   file.header.before_last = written();
   file.header.before_sum = sum_;
+  closed_bytes_ = file.header.before_bytes;
   if (absl::Status published = publish(); !published.ok()) {
     Fail(published);
     return published;

@@ -80,6 +80,8 @@ class Journal final : public storage::EffectLog {
                                     absl::FunctionRef<absl::Status()> publish);
   // Where the last rotation cut: everything up to this LSN is in the file before.
   storage::Lsn cut_lsn() const { return cut_lsn_; }
+  uint64_t closed_bytes() const { return closed_bytes_; }  // of that file
+  storage::Lsn start_lsn() const { return start_lsn_; }    // before the first effect since Start()
   // Ends the file with a seal and syncs it. No unit may be running.
   [[nodiscard]] absl::Status Stop();
   // Switches logging on or off for units; the holder of all shard locks. Off: nothing waits any more.
@@ -150,7 +152,8 @@ class Journal final : public storage::EffectLog {
   uint64_t sum_ = 0;
   uint64_t reserved_to_ = 0;
   int64_t full_since_ns_ = 0;  // boot time; 0: the disk is not full
-  storage::Lsn cut_lsn_ = 0;
+  storage::Lsn cut_lsn_ = 0, start_lsn_ = 0;
+  uint64_t closed_bytes_ = 0;
   bool sealed_ = false;
 
   std::mutex sync_mutex_;  // one sync at a time; taken after writer_mutex_, or alone
