@@ -134,7 +134,7 @@ void Unit::TouchDatabase(Shard& shard, DbIndex db) {
 }
 
 void Unit::AppendEffects() {
-  if (!store_.impl_->logs) return;
+  if (!store_.impl_->Logs()) return;
   std::vector<Effect> effects;
   std::deque<std::string> texts;  // of records; a deque, since effects keep views
   effects.reserve(changed_.size() + whole_effects_.size());
