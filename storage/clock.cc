@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
 namespace idemd::storage {
 namespace {
@@ -25,6 +26,11 @@ class SystemTimeSource final : public TimeSource {
  public:
   int64_t BootNs() override { return Read(CLOCK_BOOTTIME); }
   int64_t WallNs() override { return Read(CLOCK_REALTIME); }
+  std::string BootId() override {
+    std::ifstream in("/proc/sys/kernel/random/boot_id");
+    std::string id;
+    return std::getline(in, id) && !id.empty() ? id : TimeSource::BootId();
+  }
 };
 
 }  // namespace
@@ -44,6 +50,25 @@ EffectiveClock::EffectiveClock(TimeSource& source, int64_t floor_ms) : source_(s
   const int64_t wall = source.WallNs();
   line.at_ns = std::max(wall, floor_ms * kNsPerMs);
   if (line.at_ns - wall >= kFollowBelowNs) suspect_.store(true, std::memory_order_relaxed);
+  Publish(line);
+}
+
+void EffectiveClock::Resume(int64_t effective_ms, int64_t boot_ms, bool same_boot) {
+  MutexLock lock(mutex_);
+  Line line;
+  line.boot_ns = source_.BootNs();
+  const int64_t wall = source_.WallNs();
+  const int64_t floor = effective_ms * kNsPerMs;
+  line.at_ns = std::max(wall, floor);
+  if (same_boot && line.boot_ns >= boot_ms * kNsPerMs) {
+    const int64_t gone_on = floor + (line.boot_ns - boot_ms * kNsPerMs);
+    // A difference that drift explains is forgotten; a larger one is a jump, and not followed.
+    if (std::abs(wall - gone_on) >= kFollowBelowNs) line.at_ns = gone_on;
+  }
+  const bool suspect = std::abs(line.at_ns - wall) >= kFollowBelowNs;
+  suspect_.store(suspect, std::memory_order_relaxed);
+  if (suspect) jumps_seen_.fetch_add(1, std::memory_order_relaxed);
+  last_difference_ns_ = wall - line.at_ns;
   Publish(line);
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "storage/sync/mutex.h"
 
@@ -30,6 +31,8 @@ class TimeSource {
   virtual ~TimeSource() = default;
   virtual int64_t BootNs() = 0;  // CLOCK_BOOTTIME: steady, counts sleep
   virtual int64_t WallNs() = 0;  // CLOCK_REALTIME: may be stepped
+  // Names the boot that BootNs() counts from.
+  virtual std::string BootId() { return "none"; }
 };
 std::unique_ptr<TimeSource> SystemTime();
 
@@ -49,6 +52,10 @@ class EffectiveClock final : public Clock {
   // Starts at the wall clock, but not before `floor_ms` (the last time of the log).
   EffectiveClock(TimeSource& source, int64_t floor_ms);
   int64_t NowNs() override;
+  // At start, before anybody has asked for the time: goes on where a log ended that says it was `effective_ms` when the boot
+  // time was `boot_ms`. In the same boot the line goes on as though nobody had stopped, whatever the wall clock says meanwhile;
+  // else it begins at the wall clock, but not before `effective_ms`.
+  void Resume(int64_t effective_ms, int64_t boot_ms, bool same_boot);
   ClockState State();
   // Follows a wall clock that jumped: forward at once; backward by running at half speed until the wall clock has
   // caught up, since effective time never goes back.

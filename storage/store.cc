@@ -26,7 +26,7 @@ constexpr int64_t kMoveBaseEveryMs = 3'600'000;
 }  // namespace
 
 Store::Store(Clock& clock, EffectLog& log)
-    : clock_(clock), log_(log), fences_(FenceFloor(clock.NowMs())), impl_(std::make_unique<Impl>()) {
+    : clock_(clock), log_(log), fences_(FenceFloor(clock.NowMs()), log), impl_(std::make_unique<Impl>()) {
   for (uint32_t i = 0; i < kShards; ++i) impl_->shards[i].number = i;
   impl_->logs = log.wants_effects();
   if (impl_->logs)

@@ -176,7 +176,7 @@ class Unit {
   KeyView ViewOf(const Item& item) const;
   int64_t DeadlineOf(const Item& item) const;
   // Asks for the time only where there is a deadline.
-  bool Expired(int64_t deadline_ms) { return deadline_ms != kNoDeadline && deadline_ms <= now_ms(); }
+  bool Expired(int64_t deadline_ms);
   Item LiveItem(Shard& shard, DbIndex db, const HashedKey& key);
   void SetBytes(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
   bool SetParsed(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
@@ -256,6 +256,9 @@ class Store {
   FenceCounter& fences() { return fences_; }
   StorageStats& stats() { return stats_; }
 
+  // While a log is replayed nothing expires: see loader.h.
+  void SetReplaying(bool replaying) { replaying_.store(replaying, std::memory_order_relaxed); }
+
   // Removes keys whose deadline has passed and serves waiters whose lease, delay or patience has run out. One thread
   // calls it in a loop; returns the effective time at which it wants to be called again.
   int64_t Tick();
@@ -291,10 +294,15 @@ class Store {
   FenceCounter fences_;
   StorageStats stats_;
   std::unique_ptr<Impl> impl_;
+  std::atomic<bool> replaying_{false};  // writer: the loader's thread; readers: units
   // Tick()'s own.
   uint32_t sweep_from_ = 0;  // the shard to begin with
   int64_t next_sweep_ms_ = 0;
   std::chrono::nanoseconds sweep_took_{0};
 };
+
+inline bool Unit::Expired(int64_t deadline_ms) {
+  return deadline_ms != kNoDeadline && deadline_ms <= now_ms() && !store_.replaying_.load(std::memory_order_relaxed);
+}
 
 }  // namespace idemd::storage

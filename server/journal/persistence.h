@@ -42,6 +42,10 @@ struct PersistenceOptions {
   int64_t rewrite_percentage = 100;       // auto-aof-rewrite-percentage, 0: never
   uint64_t rewrite_bytes_min = 64 << 20;  // auto-aof-rewrite-min-size
   int64_t restart_grace_ms = 5000;        // idem-restart-grace
+  // Simulations: everything is done on the caller's thread, in the call.
+  bool on_callers_thread = false;
+  // What happens when the disk has failed; by default the process ends with exit code 75.
+  std::function<void(const absl::Status& why)> die;
 };
 
 class Persistence final : public PersistenceControl {

@@ -136,6 +136,11 @@ TokenMint::TokenMint(const TokenKey& key) : impl_(std::make_unique<Impl>()) {
 
 TokenMint::~TokenMint() = default;
 
+void TokenMint::SetKey(const TokenKey& key) {
+  TokenMint fresh(key);
+  impl_.swap(fresh.impl_);
+}
+
 TokenKey TokenMint::NewKey() {
   TokenKey key;
   FillRandomOrDie(key.data(), key.size());

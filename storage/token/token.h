@@ -4,7 +4,7 @@
 //          6..13  random, from a CSPRNG (64 bits)
 //         14..23  tag: the first 80 bits of a keyed MAC over database, prefix, expiry and random
 //
-// Threads   TokenMint is shared and immutable after construction; Issue() and Read() may be called from any thread.
+// Threads   TokenMint is shared; Issue() and Read() may be called from any thread, SetKey() before they are.
 #pragma once
 
 #include <array>
@@ -32,6 +32,8 @@ class TokenMint {
   ~TokenMint();
   // A fresh key from the CSPRNG.
   static TokenKey NewKey();
+  // The key that lives with the data, once that has been read.
+  void SetKey(const TokenKey& key);
   // Writes 32 characters to `out`. False when the system has no randomness to give (never guess then).
   [[nodiscard]] bool Issue(uint32_t db, absl::string_view prefix, int64_t expiry_ms, char* out) const;
   TokenReading Read(uint32_t db, absl::string_view key) const;

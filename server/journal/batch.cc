@@ -1,0 +1,130 @@
+// The texts of batch headers, file headers, seals and fence marks.
+#include "server/journal/batch.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <charconv>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/journal/commands_text.h"
+
+namespace idemd::server {
+
+const absl::string_view kBatchMark = "*2\r\n$4\r\nECHO\r\n$";
+
+namespace {
+
+// Longer than any batch header: seven numbers of 20 digits, two sums.
+constexpr size_t kHeaderBytesMax = 256;
+
+bool ReadNumber(absl::string_view text, uint64_t* n, int base = 10) {
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), *n, base);
+  return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
+}
+
+bool ReadSigned(absl::string_view text, int64_t* n) {
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), *n);
+  return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
+}
+
+bool ReadSum(absl::string_view text, uint64_t* n) { return text.size() == 16 && ReadNumber(text, n, 16); }
+
+std::string Sum(uint64_t sum) { return absl::StrCat(absl::Hex(sum, absl::kZeroPad16)); }
+
+uint64_t SumOf(absl::string_view header_before_sum, absl::string_view commands) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  XXH3_64bits_update(&state, header_before_sum.data(), header_before_sum.size());
+  XXH3_64bits_update(&state, commands.data(), commands.size());
+  return XXH3_64bits_digest(&state);
+}
+
+void AppendEcho(absl::string_view text, std::string& out) {
+  absl::StrAppend(&out, kBatchMark, text.size(), "\r\n", text, "\r\n");
+}
+
+// Names in headers are ours: letters, digits, dots; a file name that the user chose is kept from breaking the fields.
+std::string Field(absl::string_view text) {
+  std::string field(text.empty() ? "-" : text);
+  for (char& c : field)
+    if (c == ';' || c == '\r' || c == '\n') c = '_';
+  return field;
+}
+
+}  // namespace
+
+void AppendBatchHeader(BatchHeader& header, absl::string_view commands, std::string& out) {
+  header.bytes = commands.size();
+  const std::string before_sum =
+      absl::StrCat("i2;", header.first, ";", header.last, ";", header.bytes, ";", header.effective_ms, ";",
+                   header.boot_ms, ";", header.synced, ";", Sum(header.previous), ";");
+  header.sum = SumOf(before_sum, commands);
+  AppendEcho(absl::StrCat(before_sum, Sum(header.sum)), out);
+}
+
+HeaderVerdict ReadBatchHeader(absl::string_view bytes, BatchHeader* header, size_t* size) {
+  const size_t known = std::min(bytes.size(), kBatchMark.size());
+  if (bytes.substr(0, known) != kBatchMark.substr(0, known)) return HeaderVerdict::kOther;
+  std::vector<absl::string_view> words;
+  switch (ReadCommand(bytes.substr(0, kHeaderBytesMax), &words, size)) {
+    case CommandVerdict::kCut:
+      return bytes.size() < kHeaderBytesMax ? HeaderVerdict::kCut : HeaderVerdict::kOther;
+    case CommandVerdict::kOther:
+      return HeaderVerdict::kOther;
+    case CommandVerdict::kCommand:
+      break;
+  }
+  const std::vector<absl::string_view> fields = absl::StrSplit(words[1], ';');
+  if (fields.size() != 9 || fields[0] != "i2") return HeaderVerdict::kOther;
+  if (!ReadNumber(fields[1], &header->first) || !ReadNumber(fields[2], &header->last) ||
+      !ReadNumber(fields[3], &header->bytes) || !ReadSigned(fields[4], &header->effective_ms) ||
+      !ReadSigned(fields[5], &header->boot_ms) || !ReadNumber(fields[6], &header->synced) ||
+      !ReadSum(fields[7], &header->previous) || !ReadSum(fields[8], &header->sum)) {
+    return HeaderVerdict::kOther;
+  }
+  return HeaderVerdict::kHeader;
+}
+
+bool SumFits(const BatchHeader& header, absl::string_view echo, absl::string_view commands) {
+  // Written anew, the ECHO must be the same byte for byte: so every byte of it is covered, too.
+  BatchHeader again = header;
+  std::string expected;
+  AppendBatchHeader(again, commands, expected);
+  return again.sum == header.sum && expected == echo;
+}
+
+void AppendFileHeader(const FileHeader& header, std::string& out) {
+  AppendEcho(absl::StrCat("f1;", Field(header.name), ";", Field(header.uuid), ";", Field(header.boot_id), ";",
+                          Field(header.token_key), ";", Field(header.before), ";", header.before_bytes, ";",
+                          header.before_last, ";", Sum(header.before_sum)),
+             out);
+}
+
+bool ReadFileHeader(absl::string_view echoed, FileHeader* header) {
+  const std::vector<absl::string_view> fields = absl::StrSplit(echoed, ';');
+  if (fields.size() != 9 || fields[0] != "f1") return false;
+  header->name = std::string(fields[1]);
+  header->uuid = std::string(fields[2]);
+  header->boot_id = std::string(fields[3]);
+  header->token_key = std::string(fields[4]);
+  header->before = std::string(fields[5]);
+  return ReadNumber(fields[6], &header->before_bytes) && ReadNumber(fields[7], &header->before_last) &&
+         ReadSum(fields[8], &header->before_sum);
+}
+
+void AppendSeal(uint64_t file_bytes, std::string& out) { AppendEcho(absl::StrCat("s1;", file_bytes), out); }
+
+bool ReadSeal(absl::string_view echoed, uint64_t* file_bytes) {
+  return echoed.substr(0, 3) == "s1;" && ReadNumber(echoed.substr(3), file_bytes);
+}
+
+void AppendFenceMark(uint64_t fence, std::string& out) { AppendEcho(absl::StrCat("fence;", fence), out); }
+
+bool ReadFenceMark(absl::string_view echoed, uint64_t* fence) {
+  return echoed.substr(0, 6) == "fence;" && ReadNumber(echoed.substr(6), fence);
+}
+
+}  // namespace idemd::server
