@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "server/admin/latency.h"
 #include "server/admin/log.h"
 #include "server/admin/native_stats.h"
@@ -50,7 +49,6 @@ constexpr std::chrono::milliseconds kSamplePeriod{
 constexpr int kSamplesPerSecond = 10;
 // A load that is over this soon is never seen: nobody is let in before.
 constexpr std::chrono::milliseconds kLoadUnseen{200};
-constexpr int kSamplesPerProgressLine = 20;
 constexpr int kExitUsage = 64;
 
 std::string VersionText() {
@@ -228,15 +226,11 @@ int Fail(absl::string_view text) {
   return 1;
 }
 
-double Seconds(std::chrono::steady_clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 // Loads what the directory holds, on a thread of its own: clients are told LOADING meanwhile.
 class Loader {
  public:
-  Loader(Persistence& persistence, std::function<absl::Status()> load)
-      : persistence_(persistence), load_(std::move(load)), thread_([this] { Run(); }) {}
+  explicit Loader(std::function<absl::Status()> load)
+      : load_(std::move(load)), thread_([this] { Run(); }) {}
   // When all is there. What cannot be loaded ends the process, before anything was served.
   ~Loader() { thread_.join(); }
   Loader(const Loader&) = delete;
@@ -245,31 +239,17 @@ class Loader {
   bool DoneWithin(std::chrono::milliseconds time) {
     return done_.get_future().wait_for(time) == std::future_status::ready;
   }
-  void LogProgress() const {
-    const LoadProgress progress = persistence_.progress();
-    LogNotice(absl::StrFormat("Loading: %.1f%%, %d keys, about %d seconds left", progress.percent(),
-                              progress.keys_loaded, progress.eta_s));
-  }
 
  private:
   void Run() {
-    const auto begun = std::chrono::steady_clock::now();
     if (const absl::Status loaded = load_(); !loaded.ok()) {
       LogWarning(absl::StrCat("Fatal error loading the DB: ", loaded.message(), ". Exiting."));
       std::_Exit(1);
-    }
-    const PersistenceStatus status = persistence_.status();
-    if (status.loaded_keys + status.loaded_expired > 0) {
-      LogNotice(absl::StrFormat("DB loaded from %s: %.3f seconds, %d keys",
-                                status.log_enabled ? "append only file" : "disk",
-                                Seconds(std::chrono::steady_clock::now() - begun),
-                                status.loaded_keys));
     }
     LogNotice("Ready to accept connections");
     done_.set_value();
   }
 
-  Persistence& persistence_;
   const std::function<absl::Status()> load_;
   std::promise<void> done_;
   std::thread thread_;
@@ -324,10 +304,11 @@ int Serve(Settings& settings) {
   Server server(services);
   Shutdown shutdown(settings, &persistence, [&server] { server.Stop(); });
   services.shutdown = &shutdown;
+  persistence.OnReleased([&server] { server.OnReleased(); });
   server.HandleSignals([&shutdown](int number) { shutdown.OnSignal(number == SIGINT); });
 
   std::optional<Loader> loader;
-  loader.emplace(persistence, [&] {
+  loader.emplace([&] {
     Replayer replayer(services);
     return persistence.Load(store, tokens, &clock,
                             [&replayer](const std::vector<absl::string_view>& words,
@@ -353,11 +334,7 @@ int Serve(Settings& settings) {
   housekeeping.emplace([&] {
     stats.Sample(time->BootNs() / 1'000'000, store.memory_bytes());
     if (++samples % kSamplesPerSecond == 0) clock.Discipline();
-    if (!persistence.loading()) {
-      persistence.Tick();
-    } else if (samples % kSamplesPerProgressLine == 0) {
-      loader->LogProgress();
-    }
+    if (!persistence.loading()) persistence.Tick();
     return kSamplePeriod;
   });
 
