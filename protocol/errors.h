@@ -17,6 +17,12 @@ inline constexpr absl::string_view kWrongType =
 inline constexpr absl::string_view kOutOfRange = "ERR index out of range";
 inline constexpr absl::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr absl::string_view kLoading = "LOADING Redis is loading the dataset in memory";
+inline constexpr absl::string_view kSaveFailed =
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands "
+    "that may modify the data set are disabled, because this instance is configured to report errors during "
+    "writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for "
+    "details about the RDB error.";
 inline constexpr absl::string_view kNoAuth = "NOAUTH Authentication required.";
 inline constexpr absl::string_view kWrongPass =
     "WRONGPASS invalid username-password pair or user is disabled.";
