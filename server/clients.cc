@@ -61,11 +61,11 @@ void Clients::RemoveMonitor(uint64_t id) {
   monitors_.store(monitor_ids_.size(), std::memory_order_relaxed);
 }
 
-void Clients::SendToMonitors(std::shared_ptr<const std::string> line) const {
+void Clients::SendToMonitors(std::shared_ptr<const std::string> line, storage::Lsn need) const {
   storage::MutexLock lock(mutex_);
   for (uint64_t id : monitor_ids_) {
     auto it = peers_.find(id);
-    if (it != peers_.end()) it->second->Send(line);
+    if (it != peers_.end()) it->second->Send(line, need);
   }
 }
 

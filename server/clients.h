@@ -30,7 +30,8 @@ class Clients {
   void AddMonitor(uint64_t id);
   void RemoveMonitor(uint64_t id);
   size_t monitors() const { return monitors_.load(std::memory_order_relaxed); }
-  void SendToMonitors(std::shared_ptr<const std::string> line) const;
+  // `need`: of the unit that it tells of.
+  void SendToMonitors(std::shared_ptr<const std::string> line, storage::Lsn need) const;
 
  private:
   std::atomic<uint64_t> next_id_{0};

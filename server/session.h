@@ -61,8 +61,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
   ClientInfo& info() { return info_; }
   const ClientInfo& info() const { return info_; }
 
-  // Any thread. Queues bytes behind what was written before (MONITOR lines, pushes); never blocks.
-  virtual void Send(std::shared_ptr<const std::string> bytes) = 0;
+  // Any thread. Queues bytes behind what was written before (MONITOR lines, pushes); never blocks. They leave when the log
+  // is as far as `need`.
+  virtual void Send(std::shared_ptr<const std::string> bytes, storage::Lsn need = storage::kNoLsn) = 0;
   // Any thread. Ends the connection soon; what is queued may be lost.
   virtual void Kill() = 0;
   // Any thread: runs `done` on the connection's thread (if it still lives), with its session blocked by `Block()`:
@@ -105,6 +106,8 @@ struct Session {
 
   // What was revealed to this client so far is durable once the log is durable up to here; a reply waits for that.
   storage::Lsn need = storage::kNoLsn;
+  // What MONITOR is to show of the commands that ran in this unit, once it has been committed.
+  std::vector<std::shared_ptr<const std::string>> shown;
 
   std::unique_ptr<Transaction> transaction;  // MULTI: what is queued; null outside
   std::unique_ptr<WatchedSet> watched;       // WATCH; null when nothing is watched

@@ -135,9 +135,10 @@ void Unit::TouchDatabase(Shard& shard, DbIndex db) {
 
 void Unit::AppendEffects() {
   if (!store_.impl_->logs) return;
-  std::vector<Effect> effects;
-  std::deque<std::string> texts;  // of records; a deque, since effects keep views
-  effects.reserve(changed_.size() + whole_effects_.size());
+  absl::InlinedVector<Effect, 4> effects;
+  // Of records. A deque, since effects keep views; kept by the thread, so that the usual unit allocates nothing.
+  thread_local std::deque<std::string> texts;
+  size_t texts_used = 0;
   for (const Change& change : changed_) {
     // What the key holds now that the unit is over.
     const HashedKey key = KeyOf(change);
@@ -157,8 +158,8 @@ void Unit::AppendEffects() {
         effect.kind = EffectKind::kSet;
         effect.value = view.bytes;
         if (view.type == ValueType::kRecord) {
-          texts.emplace_back();
-          effect.value = StringValue(view, texts.back());
+          if (texts.size() == texts_used) texts.emplace_back();
+          effect.value = StringValue(view, texts[texts_used++]);
         }
       }
     }
@@ -166,6 +167,8 @@ void Unit::AppendEffects() {
   }
   effects.insert(effects.end(), whole_effects_.begin(), whole_effects_.end());
   const Lsn lsn = store_.log_.Append(effects);
+  constexpr size_t kTextsKept = 64;
+  if (texts.size() > kTextsKept) texts.resize(kTextsKept);
   for (const Change& change : changed_) change.shard->LsnOf(change.hash).store(lsn, std::memory_order_release);
   if (!whole_effects_.empty()) SetAllLsns(lsn);
   Need(lsn);

@@ -140,6 +140,8 @@ void Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     RunHandler(context, *entry, now_us);
     unit.Commit();
     session.need = std::max(session.need, unit.need());
+    for (auto& line : session.shown) services_.clients.SendToMonitors(std::move(line), unit.need());
+    session.shown.clear();
   } else {
     if (entry != nullptr && (entry->spec->flags & kEndsTransaction) != 0) {
       DropTransaction(services_, session);
@@ -171,7 +173,7 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   if (!code.empty()) c.thread_stats->OnError(code);
   NoteDuration(c.services, c.session, *entry.spec, c.words, end_us - *now_us);
   *now_us = end_us;
-  if (c.services.clients.monitors() != 0) ShowToMonitors(c.services, c.session, *entry.spec, c.words);
+  if (c.services.clients.monitors() != 0) NoteForMonitors(c.session, *entry.spec, c.words);
 }
 
 void Dispatcher::Closed(Session& session) {

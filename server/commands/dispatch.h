@@ -41,6 +41,9 @@ class Dispatcher {
   };
 
   Services& services() { return services_; }
+  // A reply that needs more than this may not leave yet (Session::need). Asks the log to get there; see EffectLog.
+  storage::Lsn released() const { return services_.store.log().released(); }
+  void Release(storage::Lsn need) { services_.store.log().Release(need); }
   ThreadStats& thread_stats() { return *thread_stats_; }
 
  private:

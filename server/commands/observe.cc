@@ -128,10 +128,10 @@ std::string MonitorLine(const Session& session, absl::Span<const absl::string_vi
   return line;
 }
 
-void ShowToMonitors(Services& services, const Session& session, const CommandSpec& spec,
+void NoteForMonitors(Session& session, const CommandSpec& spec,
                     absl::Span<const absl::string_view> words) {
   if ((spec.flags & (kSkipMonitor | kAdmin)) != 0) return;
-  services.clients.SendToMonitors(std::make_shared<const std::string>(MonitorLine(session, words)));
+  session.shown.push_back(std::make_shared<const std::string>(MonitorLine(session, words)));
 }
 
 void NoteDuration(Services& services, const Session& session, const CommandSpec& spec,

@@ -21,10 +21,11 @@ std::vector<absl::string_view> RedactedWords(absl::Span<const absl::string_view>
 // One line for MONITOR, as a RESP simple string with its line end: +1339518083.107412 [0
 // 127.0.0.1:60866] "keys" "*"
 std::string MonitorLine(const Session& session, absl::Span<const absl::string_view> words);
-// Sends the line to all monitors, unless the command is not to be shown (kSkipMonitor, kAdmin).
-// Call it when Clients::monitors() is not 0, after the command ran.
-void ShowToMonitors(Services& services, const Session& session, const CommandSpec& spec,
-                    absl::Span<const absl::string_view> words);
+// Keeps the line for all monitors, until the unit has been committed, unless the command is not to
+// be shown (kSkipMonitor, kAdmin). Call it when Clients::monitors() is not 0, after the command
+// ran.
+void NoteForMonitors(Session& session, const CommandSpec& spec,
+                     absl::Span<const absl::string_view> words);
 
 // After a command that took `usec`: the slow log and the latency monitor's "command" and
 // "fast-command". Cheap enough for every command: two relaxed loads unless it was slow.

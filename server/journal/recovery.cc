@@ -1,6 +1,4 @@
-// The rules R2 to R4 and R7: what is refused, what is cut, what is taken.
-#include "server/journal/recovery.h"
-
+// The rules R2 and R3: what a directory is, what is refused, what is taken; and snapshots, which all kinds have.
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -9,17 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "server/journal/commands_text.h"
 #include "server/journal/log_reader.h"
+#include "server/journal/recovery_pass.h"
 #include "storage/snapshot/rdb_reader.h"
 
 namespace idemd::server {
-namespace {
 
 using storage::DbIndex;
 using storage::File;
 using storage::FileSystem;
-
-constexpr absl::string_view kAdvice =
-    "Restore the directory from a backup; nothing of it was changed. `idemd --check DIR` tells more.";
 
 absl::Status Damaged(absl::string_view path, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(path, ": ", what, ". ", kAdvice));
@@ -29,14 +24,15 @@ absl::Status DamagedAt(absl::string_view path, uint64_t offset, absl::string_vie
   return Damaged(path, absl::StrCat(what, " at byte ", offset));
 }
 
+namespace {
+
 bool ParseDb(absl::string_view text, DbIndex* db) {
   return absl::SimpleAtoi(text, db) && *db < storage::kDatabases;
 }
 
-// Commands that both kinds of logs are made of. kOther: another one.
-enum class Applied : uint8_t { kYes, kOther, kWrong };
+}  // namespace
 
-Applied Apply(const std::vector<absl::string_view>& words, DbIndex* db, LoadSink& sink) {
+Applied ApplyCommand(const std::vector<absl::string_view>& words, DbIndex* db, LoadSink& sink) {
   const absl::string_view name = words[0];
   const size_t n = words.size();
   int64_t ms = 0;
@@ -67,42 +63,6 @@ Applied Apply(const std::vector<absl::string_view>& words, DbIndex* db, LoadSink
   }
   return Applied::kYes;
 }
-
-class Recovery {
- public:
-  Recovery(Directory& directory, LoadSink& sink, LoadCounters& counters)
-      : directory_(directory), sink_(sink), counters_(counters) {}
-
-  absl::StatusOr<Recovered> WithLog();
-  absl::StatusOr<Recovered> DumpOnly();
-
- private:
-  struct Opened {
-    std::unique_ptr<File> file;
-    uint64_t size = 0;
-  };
-  absl::StatusOr<Opened> Open(const std::string& path);
-  absl::StatusOr<bool> Fresh();
-  absl::Status LookAtUnlisted(const std::vector<ManifestFile>& there);
-  absl::StatusOr<bool> IsOwn();
-  absl::Status LoadOwn();
-  absl::Status LoadOwnLog(const ManifestFile& listed, bool first, bool last);
-  absl::Status ApplyBatch(const std::string& path, absl::string_view commands, bool first, FileHeader* header, bool* sealed,
-                          uint64_t* seal_bytes);
-  absl::Status LoadForeign(const std::string& path, bool last);
-  absl::Status ForeignCommands(const std::string& path, File& file, uint64_t size, uint64_t from, bool last);
-  // Into the sink; *bytes is where the snapshot ends. `aux`, where set, is told of each AUX field.
-  absl::Status LoadRdb(const std::string& path, File& file, uint64_t size, bool must_have_sum, uint64_t* bytes);
-  absl::Status TakeAux(absl::string_view name, absl::string_view value);
-
-  Directory& directory_;
-  LoadSink& sink_;
-  LoadCounters& counters_;
-  Recovered found_;
-  // Of a base of ours.
-  storage::Lsn base_lsn_ = 0;
-  bool base_is_import_ = false;
-};
 
 absl::StatusOr<Recovery::Opened> Recovery::Open(const std::string& path) {
   absl::StatusOr<std::unique_ptr<File>> file = directory_.files().Open(path, FileSystem::Mode::kRead);
@@ -185,250 +145,6 @@ absl::Status Recovery::LoadRdb(const std::string& path, File& file, uint64_t siz
       }
     }
   }
-}
-
-// --- logs of ours
-
-absl::Status Recovery::ApplyBatch(const std::string& path, absl::string_view commands, bool first, FileHeader* header,
-                                  bool* sealed, uint64_t* seal_bytes) {
-  std::vector<absl::string_view> words;
-  DbIndex db = kNoDb;
-  bool named = !first;
-  while (!commands.empty()) {
-    size_t size = 0;
-    if (ReadCommand(commands, &words, &size) != CommandVerdict::kCommand)
-      return Damaged(path, "a batch with a good sum holds something that is no command");
-    commands.remove_prefix(size);
-    uint64_t fence = 0;
-    if (words[0] == "ECHO" && words.size() == 2) {
-      if (ReadFenceMark(words[1], &fence)) {
-        found_.fence = std::max(found_.fence, fence);
-      } else if (!named && ReadFileHeader(words[1], header)) {
-        named = true;
-      } else if (ReadSeal(words[1], seal_bytes)) {
-        *sealed = true;
-      } else {
-        return Damaged(path, "a batch holds a mark that is not known");
-      }
-      continue;
-    }
-    if (!named) return Damaged(path, "it does not begin with its name");
-    if (words.size() == 1 && (words[0] == "MULTI" || words[0] == "EXEC")) continue;  // batches are whole, so units are
-    const bool needs_db = words[0] != "SELECT" && words[0] != "FLUSHALL" && words[0] != "SWAPDB";
-    if ((needs_db && db == kNoDb) || Apply(words, &db, sink_) != Applied::kYes)
-      return Damaged(path, absl::StrCat("a batch holds a command that idemd does not write: ", words[0].substr(0, 32)));
-  }
-  return named ? absl::OkStatus() : Damaged(path, "it does not begin with its name");
-}
-
-absl::Status Recovery::LoadOwnLog(const ManifestFile& listed, bool first, bool last) {
-  const std::string path = directory_.PathOf(listed.name);
-  absl::StatusOr<Opened> opened = Open(path);
-  if (!opened.ok()) return opened.status();
-  LogReader reader(*opened->file, opened->size);
-  LogEnd end{listed.name, 0, found_.end.last, found_.end.sum};
-  bool sealed = false, begun = false;
-  while (true) {
-    absl::StatusOr<LogReader::Step> step = reader.Next();
-    if (!step.ok()) return step.status();
-    if (step->kind == LogReader::Step::Kind::kEnd) break;
-    const uint64_t at = reader.offset();
-    if (step->kind == LogReader::Step::Kind::kBad) {
-      if (sealed) return DamagedAt(path, at, "something stands behind the seal");
-      if (!last) return DamagedAt(path, at, step->why);
-      // R4: lost in synced data, or never there?
-      const absl::StatusOr<bool> synced = TellsOfSynced(*opened->file, opened->size, at, end.last);
-      if (!synced.ok()) return synced.status();
-      if (*synced) return DamagedAt(path, at, absl::StrCat(step->why, ", though what stands behind it shows that it was on disk,"));
-      found_.torn_bytes = opened->size - at;
-      found_.torn_why = step->why;
-      break;
-    }
-    const BatchHeader& header = step->header;
-    if (sealed) return DamagedAt(path, at, "a batch stands behind the seal");
-    if (header.first != end.last + 1 || header.last + 1 < header.first)
-      return DamagedAt(path, at, absl::StrCat("a batch begins with LSN ", header.first, " instead of ", end.last + 1));
-    FileHeader named;
-    uint64_t seal_bytes = 0;
-    if (absl::Status applied = ApplyBatch(path, step->commands, !begun, &named, &sealed, &seal_bytes); !applied.ok()) return applied;
-    if (!begun) {
-      begun = true;
-      if (named.name != listed.name) return Damaged(path, absl::StrCat("it says that it is ", named.name));
-      if (!found_.uuid.empty() && named.uuid != found_.uuid) return Damaged(path, "it belongs to another directory");
-      const bool fits = first ? named.before_last == found_.end.last
-                              : named.before == found_.end.name && named.before_bytes == found_.end.bytes &&
-                                    named.before_last == found_.end.last && named.before_sum == found_.end.sum;
-      if (!fits) return Damaged(path, absl::StrCat("it was written behind ", named.before, " as that was at another time"));
-      if (!first && header.previous != found_.end.sum) return Damaged(path, "its chain does not begin where the file before ends");
-      if (header.previous != named.before_sum) return Damaged(path, "its chain does not begin where it says");
-      found_.uuid = named.uuid;
-      found_.token_key = named.token_key;
-      found_.boot_id = named.boot_id;
-    } else if (header.previous != end.sum) {
-      return DamagedAt(path, at, "a batch does not follow the one before it");
-    }
-    if (sealed && seal_bytes != at) return DamagedAt(path, at, "the seal was made for a file of another size");
-    end.bytes = reader.next_offset();
-    end.last = header.last;
-    end.sum = header.sum;
-    found_.effective_ms = std::max(found_.effective_ms, header.effective_ms);
-    found_.boot_ms = header.boot_ms;
-    counters_.bytes_done.fetch_add(end.bytes - at, std::memory_order_relaxed);
-    counters_.keys.fetch_add(header.last + 1 - header.first, std::memory_order_relaxed);
-  }
-  if (!last && !sealed) return Damaged(path, "it is not the last one, and has no seal");
-  found_.sealed = sealed;
-  found_.log_bytes += end.bytes;
-  if (!begun) {
-    // Named by the manifest, and the process was gone before it was written to.
-    found_.sealed = found_.torn_bytes == 0;
-    found_.manifest.files.pop_back();
-    found_.leftovers.push_back(listed.name);
-    found_.torn_bytes = 0;
-    if (found_.manifest.files.empty()) found_.end.name = "-";
-    return absl::OkStatus();
-  }
-  found_.end = std::move(end);
-  return absl::OkStatus();
-}
-
-absl::Status Recovery::LoadOwn() {
-  found_.kind = Recovered::Kind::kOwn;
-  found_.end = LogEnd{"-", 0, 0, 0};
-  const Manifest manifest = found_.manifest;
-  if (const ManifestFile* base = manifest.base()) {
-    const std::string path = directory_.PathOf(base->name);
-    absl::StatusOr<Opened> opened = Open(path);
-    if (!opened.ok()) return opened.status();
-    uint64_t bytes = 0;
-    if (absl::Status loaded = LoadRdb(path, *opened->file, opened->size, true, &bytes); !loaded.ok()) return loaded;
-    if (bytes != opened->size) return DamagedAt(path, bytes, "something stands behind the end of the snapshot");
-    if (found_.uuid.empty()) return Damaged(path, "it does not say to which directory it belongs");
-    found_.end.last = base_lsn_;
-    found_.base_bytes = bytes;
-  }
-  bool first = true;
-  for (const ManifestFile& file : manifest.files) {
-    if (file.base) continue;
-    const bool last = &file == &manifest.files.back();
-    if (absl::Status loaded = LoadOwnLog(file, first, last); !loaded.ok()) return loaded;
-    first = false;
-  }
-  return absl::OkStatus();
-}
-
-// --- logs of a Redis
-
-absl::Status Recovery::ForeignCommands(const std::string& path, File& file, uint64_t size, uint64_t from, bool last) {
-  FileWindow window(file, size);
-  window.Skip(from);
-  std::vector<absl::string_view> words;
-  // What stands between MULTI and EXEC is run when EXEC has been read.
-  std::vector<std::vector<std::string>> unit;
-  bool in_unit = false;
-  uint64_t unit_at = 0;
-  DbIndex db = 0;
-  size_t ask = 64 * 1024;
-  const auto run = [&](const std::vector<absl::string_view>& command) -> absl::Status {
-    switch (Apply(command, &db, sink_)) {
-      case Applied::kYes:
-        return absl::OkStatus();
-      case Applied::kWrong:
-        return absl::DataLossError("a command has a number that is none");
-      case Applied::kOther:
-        return sink_.Other(command, &db);
-    }
-    return absl::OkStatus();
-  };
-  while (window.left() != 0) {
-    absl::StatusOr<absl::string_view> bytes = window.Peek(ask);
-    if (!bytes.ok()) return bytes.status();
-    const uint64_t at = window.offset();
-    if ((*bytes)[0] == '#') {  // a time stamp
-      const size_t end = bytes->find("\r\n");
-      if (end == absl::string_view::npos) {
-        if (bytes->size() < window.left()) return DamagedAt(path, at, "a comment has no end");
-        break;
-      }
-      window.Skip(end + 2);
-      continue;
-    }
-    size_t command_bytes = 0;
-    const CommandVerdict verdict = ReadCommand(*bytes, &words, &command_bytes);
-    if (verdict == CommandVerdict::kOther) return DamagedAt(path, at, "no command stands here");
-    if (verdict == CommandVerdict::kCut) {
-      if (bytes->size() == window.left()) break;
-      ask = std::max(ask * 2, bytes->size() + 1);
-      continue;
-    }
-    const std::string name = absl::AsciiStrToUpper(words[0].substr(0, 32));
-    if (name == "ECHO") {
-      return DamagedAt(path, at, "a mark of idemd's stands in a log that is not idemd's");
-    }
-    if (name == "MULTI") {
-      in_unit = true;
-      unit_at = at;
-      unit.clear();
-    } else if (name == "EXEC" && in_unit) {
-      in_unit = false;
-      for (const std::vector<std::string>& command : unit) {
-        const std::vector<absl::string_view> views(command.begin(), command.end());
-        if (absl::Status ran = run(views); !ran.ok())
-          return absl::Status(ran.code(), absl::StrCat(path, ": in the unit at byte ", unit_at, ": ", ran.message()));
-      }
-    } else if (in_unit) {
-      unit.emplace_back(words.begin(), words.end());
-    } else if (absl::Status ran = run(words); !ran.ok()) {
-      return absl::Status(ran.code(), absl::StrCat(path, ": at byte ", at, ": ", ran.message()));
-    }
-    window.Skip(command_bytes);
-    counters_.bytes_done.fetch_add(command_bytes, std::memory_order_relaxed);
-    counters_.keys.fetch_add(1, std::memory_order_relaxed);
-  }
-  const uint64_t end = in_unit ? unit_at : window.offset();
-  if (end == size) return absl::OkStatus();
-  if (!last) return DamagedAt(path, end, "a command is cut short, and this is not the last file,");
-  found_.torn_bytes += size - end;
-  found_.torn_why = "the last command is cut short";
-  return absl::OkStatus();
-}
-
-absl::Status Recovery::LoadForeign(const std::string& path, bool last) {
-  absl::StatusOr<Opened> opened = Open(path);
-  if (!opened.ok()) return opened.status();
-  if (opened->size == 0) return absl::OkStatus();
-  absl::StatusOr<std::string> magic = opened->file->ReadAt(0, 5);
-  if (!magic.ok()) return magic.status();
-  uint64_t from = 0;
-  if (*magic == "REDIS") {
-    if (absl::Status loaded = LoadRdb(path, *opened->file, opened->size, false, &from); !loaded.ok()) return loaded;
-  }
-  // Files of ours that a Redis went on with: batches up to the seal, then its commands.
-  LogReader reader(*opened->file, opened->size);
-  bool own = false, sealed = false;
-  if (from == 0) {
-    const absl::StatusOr<absl::string_view> head = reader.window().Peek(kBatchMark.size());
-    if (!head.ok()) return head.status();
-    own = absl::StartsWith(*head, kBatchMark);
-  }
-  while (own && !sealed) {
-    absl::StatusOr<LogReader::Step> step = reader.Next();
-    if (!step.ok()) return step.status();
-    if (step->kind == LogReader::Step::Kind::kEnd) return absl::OkStatus();
-    if (step->kind == LogReader::Step::Kind::kBad) return DamagedAt(path, reader.offset(), step->why);
-    FileHeader named;
-    uint64_t seal_bytes = 0;
-    if (absl::Status applied = ApplyBatch(path, step->commands, from == 0, &named, &sealed, &seal_bytes); !applied.ok()) return applied;
-    if (!named.token_key.empty()) {
-      found_.token_key = named.token_key;
-      found_.uuid = named.uuid;
-      found_.boot_id = named.boot_id;
-    }
-    found_.effective_ms = std::max(found_.effective_ms, step->header.effective_ms);
-    found_.boot_ms = step->header.boot_ms;
-    from = reader.next_offset();
-  }
-  return ForeignCommands(path, *opened->file, opened->size, from, last);
 }
 
 // --- which of these it is
@@ -580,62 +296,9 @@ absl::StatusOr<Recovered> Recovery::WithLog() {
   return found_;
 }
 
-}  // namespace
-
 absl::StatusOr<Recovered> Recover(Directory& directory, bool with_log, LoadSink& sink, LoadCounters& counters) {
   Recovery recovery(directory, sink, counters);
   return with_log ? recovery.WithLog() : recovery.DumpOnly();
-}
-
-absl::Status SealLast(Directory& directory, Recovered& recovered) {
-  if (recovered.sealed || recovered.manifest.files.empty() || recovered.manifest.files.back().base) return absl::OkStatus();
-  const std::string path = directory.PathOf(recovered.end.name);
-  absl::StatusOr<std::unique_ptr<File>> old = directory.files().Open(path, FileSystem::Mode::kRead);
-  if (!old.ok()) return old.status();
-  constexpr size_t kCopyBytes = 1 << 20;
-  const auto copy = [&](File& to, uint64_t from, uint64_t until) -> absl::Status {
-    while (from < until) {
-      absl::StatusOr<std::string> bytes = (*old)->ReadAt(from, static_cast<size_t>(std::min<uint64_t>(kCopyBytes, until - from)));
-      if (!bytes.ok()) return bytes.status();
-      if (bytes->empty()) return absl::DataLossError(absl::StrCat(path, " is shorter than it was"));
-      if (absl::Status written = to.Append(*bytes); !written.ok()) return written;
-      from += bytes->size();
-    }
-    return absl::OkStatus();
-  };
-  const auto no_check = [](File&) { return absl::OkStatus(); };
-  if (recovered.torn_bytes != 0) {
-    const absl::Status kept = directory.WriteDurably(
-        absl::StrCat(path, ".torn"),
-        [&](File& to) { return copy(to, recovered.end.bytes, recovered.end.bytes + recovered.torn_bytes); }, no_check);
-    if (!kept.ok()) return kept;
-  }
-  LogEnd end = recovered.end;
-  const absl::Status sealed = directory.WriteDurably(
-      path,
-      [&](File& to) -> absl::Status {
-        if (absl::Status copied = copy(to, 0, end.bytes); !copied.ok()) return copied;
-        BatchHeader header;
-        header.first = end.last + 1;
-        header.last = end.last;
-        header.effective_ms = recovered.effective_ms;
-        header.boot_ms = recovered.boot_ms;
-        header.synced = end.last;
-        header.previous = end.sum;
-        std::string commands, batch;
-        AppendSeal(end.bytes, commands);
-        AppendBatchHeader(header, commands, batch);
-        batch += commands;
-        if (absl::Status written = to.Append(batch); !written.ok()) return written;
-        end.bytes += batch.size();
-        end.sum = header.sum;
-        return absl::OkStatus();
-      },
-      no_check);
-  if (!sealed.ok()) return sealed;
-  recovered.end = end;
-  recovered.sealed = true;
-  return absl::OkStatus();
 }
 
 }  // namespace idemd::server

@@ -81,6 +81,7 @@ void Connection::StartRead() {
 // Waits for input without a buffer.
 void Connection::Park() {
   buffer_.Free();
+  if (held_.empty()) std::string().swap(held_);
   ShowBuffers(0);
   reading_ = true;
   socket_->async_wait(StreamSocket::wait_read, [self = self()](const ErrorCode& error) {
@@ -307,6 +308,8 @@ void Connection::Close() {
   socket_.reset();  // handlers of what is under way still run, and find it closed
   loop_->out.clear();
   queue_.Clear();
+  held_.clear();
+  held_up_to_.clear();
   if (!reading_) buffer_.Free();
   session_.peer.reset();
   loop_->Remove(*this);

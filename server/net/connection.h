@@ -2,6 +2,7 @@
 //
 //   read -> parse a batch -> Dispatcher::Run -> send at once -> read ...
 //
+// Replies that reveal what the log has not made safe yet are held until it has; see Loop::Hold().
 // What the socket does not take waits in the queue; while too much waits there, nothing more is
 // executed or read. While the session is blocked, bytes are read (so that the peer's going away is
 // noticed) but nothing is executed.
@@ -23,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "protocol/resp/parser.h"
 #include "server/admin/settings.h"
@@ -48,9 +50,12 @@ class Connection final : public Peer {
   void Abort() { Close(); }
 
   // --- any thread
-  void Send(std::shared_ptr<const std::string> bytes) override;
+  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn need) override;
   void Kill() override;
   void Resume(std::function<void(Session& session, std::string& out)> done) override;
+
+  // The log has got to `released`: replies that waited for no more leave. False: others still wait.
+  bool ReleaseHeld(storage::Lsn released);
 
   // Where the loop keeps it.
   size_t place() const { return place_; }
@@ -79,6 +84,8 @@ class Connection final : public Peer {
   void AfterTurn();
   void RefuseProtocol();
   void Flush();
+  void Hold(absl::string_view bytes, storage::Lsn need);
+  void SendOut();
   void StartWrite();
   void NoteQueue();
   void OnWritten(const ErrorCode& error, size_t n);
@@ -99,6 +106,14 @@ class Connection final : public Peer {
   protocol::Parser parser_;
   ReadBuffer buffer_;
   OutputQueue queue_;
+  // Replies that reveal what is not on disk yet, in order, and how far each may go when.
+  struct HeldUpTo {
+    storage::Lsn need;
+    size_t end;
+  };
+  std::string held_;
+  std::vector<HeldUpTo> held_up_to_;
+  bool in_held_list_ = false;  // of the loop
   size_t place_ = 0;
   int64_t over_soft_limit_since_ms_ = 0;  // 0: it is not
   uint32_t last_read_tick_ = 0;

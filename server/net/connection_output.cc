@@ -24,10 +24,73 @@ constexpr uint32_t kLingerSeconds = 2;
 
 }  // namespace
 
-// Sends the loop's output, and queues what the socket does not take.
+// Sends the loop's output, or holds it until the log is as far as it needs.
 void Connection::Flush() {
   std::string& out = loop_->out;
   if (out.empty()) return;
+  if (held_.empty() && session_.need <= loop_->dispatcher().released()) return SendOut();
+  Hold(out, session_.need);
+  if (out.capacity() > kOutputKeepBytes) std::string().swap(out);
+  out.clear();
+  CheckOutputLimits(SteadyMs());
+}
+
+// Behind what is held already, which needs less.
+void Connection::Hold(absl::string_view bytes, storage::Lsn need) {
+  held_.append(bytes.data(), bytes.size());
+  if (held_up_to_.empty() || held_up_to_.back().need < need)
+    held_up_to_.push_back({need, held_.size()});
+  else
+    held_up_to_.back().end = held_.size();
+  NoteQueue();
+  if (!in_held_list_) {
+    in_held_list_ = true;
+    loop_->Hold(self());
+  }
+  loop_->Need(held_up_to_.back().need);
+}
+
+bool Connection::ReleaseHeld(storage::Lsn released) {
+  if (state_ == State::kClosed) {
+    in_held_list_ = false;
+    return true;
+  }
+  size_t end = 0;
+  size_t marks = 0;
+  for (; marks < held_up_to_.size() && held_up_to_[marks].need <= released; ++marks)
+    end = held_up_to_[marks].end;
+  if (end == 0) return false;
+  std::string& out = loop_->out;
+  if (end == held_.size()) {
+    out.swap(held_);
+    held_.clear();
+    held_up_to_.clear();
+  } else {
+    out.assign(held_, 0, end);
+    held_.erase(0, end);
+    held_up_to_.erase(held_up_to_.begin(), held_up_to_.begin() + static_cast<ptrdiff_t>(marks));
+    for (HeldUpTo& mark : held_up_to_) mark.end -= end;
+  }
+  in_held_list_ = !held_.empty();
+  const bool was_full = output_full_;
+  SendOut();
+  if (state_ == State::kClosed) {
+    in_held_list_ = false;
+    return true;
+  }
+  NoteQueue();
+  const bool all = !in_held_list_;
+  if (state_ == State::kFlushing && queue_.empty() && held_.empty()) {
+    EndOutput();
+  } else if (was_full && serving() && !output_full_ && !turn_posted_ && session_.waiter == nullptr) {
+    Turn();
+  }
+  return all;
+}
+
+// Sends the loop's output, and queues what the socket does not take.
+void Connection::SendOut() {
+  std::string& out = loop_->out;
   size_t sent = 0;
   if (queue_.empty()) {
     ssize_t n = 0;
@@ -58,7 +121,7 @@ void Connection::StartWrite() {
 }
 
 void Connection::NoteQueue() {
-  const size_t bytes = queue_.bytes();
+  const size_t bytes = queue_.bytes() + held_.size();
   info().output_bytes.store(bytes, std::memory_order_relaxed);
   if (bytes > kQueueFullBytes) output_full_ = true;
   if (bytes <= kQueueFullBytes / 2) output_full_ = false;
@@ -75,17 +138,21 @@ void Connection::OnWritten(const ErrorCode& error, size_t n) {
     StartWrite();
   } else {
     over_soft_limit_since_ms_ = 0;
-    if (state_ == State::kFlushing) return EndOutput();
+    if (state_ == State::kFlushing && held_.empty()) return EndOutput();
   }
   // What had stopped for want of room goes on.
   if (serving() && !output_full_ && !turn_posted_ && session_.waiter == nullptr) Turn();
 }
 
-void Connection::Send(std::shared_ptr<const std::string> bytes) {
+void Connection::Send(std::shared_ptr<const std::string> bytes, storage::Lsn need) {
   if (closed_.load(std::memory_order_relaxed)) return;
-  loop_->Post([self = self(), bytes = std::move(bytes)] {
+  loop_->Post([self = self(), bytes = std::move(bytes), need] {
     if (!self->serving()) return;
     self->pushed_ = true;
+    if (!self->held_.empty() || need > self->loop_->dispatcher().released()) {
+      self->Hold(*bytes, need);
+      return self->CheckOutputLimits(SteadyMs());
+    }
     self->queue_.AppendShared(bytes);
     if (self->queue_.empty()) return;
     self->CheckOutputLimits(SteadyMs());
@@ -100,8 +167,9 @@ void Connection::CheckOutputLimits(int64_t now_ms) {
       pushed_ ? settings_.output_limit_pubsub : settings_.output_limit_normal;
   const auto hard = static_cast<size_t>(limit.hard_bytes.load(std::memory_order_relaxed));
   const auto soft = static_cast<size_t>(limit.soft_bytes.load(std::memory_order_relaxed));
-  bool over = hard != 0 && queue_.bytes() > hard;
-  if (soft == 0 || queue_.bytes() <= soft) {
+  const size_t bytes = queue_.bytes() + held_.size();
+  bool over = hard != 0 && bytes > hard;
+  if (soft == 0 || bytes <= soft) {
     over_soft_limit_since_ms_ = 0;
   } else if (over_soft_limit_since_ms_ == 0) {
     over_soft_limit_since_ms_ = now_ms;
@@ -121,7 +189,7 @@ void Connection::CloseWhenSent(bool linger) {
   if (!serving()) return;
   state_ = State::kFlushing;
   linger_ = linger;
-  if (queue_.empty()) EndOutput();
+  if (queue_.empty() && held_.empty()) EndOutput();
 }
 
 // All is sent. To close a socket with input in it resets the connection, and a reset overtakes what

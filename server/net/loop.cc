@@ -1,6 +1,8 @@
 // One loop thread.
 #include "server/net/loop.h"
 
+#include <algorithm>
+
 #include "server/net/connection.h"
 
 namespace idemd::server {
@@ -36,6 +38,7 @@ void Loop::Join() {
   thread_.join();
   context_.restart();
   context_.poll();
+  holding_.clear();  // they hold the loop
 }
 
 void Loop::Add(std::shared_ptr<Connection> connection) {
@@ -49,6 +52,38 @@ void Loop::Remove(Connection& connection) {
   connections_[place]->set_place(place);
   connections_.pop_back();
   CheckStopped();
+}
+
+void Loop::Need(storage::Lsn need) {
+  need_ = std::max(need_, need);
+  if (release_posted_) return;
+  release_posted_ = true;
+  // Before the log is asked: it may answer on another thread, and must find us waiting.
+  waiting_.store(true, std::memory_order_seq_cst);
+  Post([this] {
+    release_posted_ = false;
+    dispatcher_.Release(need_);
+    ReleaseHeld();
+  });
+}
+
+void Loop::OnReleased() {
+  if (!waiting_.load(std::memory_order_seq_cst) || told_.exchange(true, std::memory_order_acq_rel)) return;
+  Post([this] {
+    told_.store(false, std::memory_order_release);
+    ReleaseHeld();
+  });
+}
+
+void Loop::ReleaseHeld() {
+  const storage::Lsn released = dispatcher_.released();
+  releasing_.swap(holding_);
+  // A connection that goes on may hold new replies, and then stands in holding_ again.
+  for (std::shared_ptr<Connection>& connection : releasing_)
+    if (!connection->ReleaseHeld(released)) holding_.push_back(std::move(connection));
+  releasing_.clear();
+  if (!holding_.empty()) return;
+  waiting_.store(release_posted_, std::memory_order_seq_cst);
 }
 
 void Loop::ScheduleTick() {

@@ -48,6 +48,12 @@ class Loop : public std::enable_shared_from_this<Loop> {
   Dispatcher& dispatcher() { return dispatcher_; }
   void Add(std::shared_ptr<Connection> connection);
   void Remove(Connection& connection);
+  // A connection has replies that must not leave before the log is as far as Need() said. At the end of this round of
+  // events the log is asked, once for all connections.
+  void Hold(std::shared_ptr<Connection> connection) { holding_.push_back(std::move(connection)); }
+  void Need(storage::Lsn need);
+  // Any thread: the log has got further.
+  void OnReleased();
   // Seconds since the start, roughly; cheaper than a clock.
   uint32_t ticks() const { return ticks_; }
   bool stopping() const { return stopping_; }
@@ -61,6 +67,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void ScheduleTick();
   void Tick();
   void CheckStopped();
+  void ReleaseHeld();
 
   // One thread runs it: Asio then skips wake-ups of its own.
   IoContext context_{1};
@@ -69,6 +76,12 @@ class Loop : public std::enable_shared_from_this<Loop> {
   Timer deadline_;
   Dispatcher dispatcher_;
   std::vector<std::shared_ptr<Connection>> connections_;  // each knows its place
+  std::vector<std::shared_ptr<Connection>> holding_;
+  std::vector<std::shared_ptr<Connection>> releasing_;  // ReleaseHeld()'s own; kept for its capacity
+  storage::Lsn need_ = storage::kNoLsn;                 // of all that is held
+  bool release_posted_ = false;
+  std::atomic<bool> waiting_{false};      // writer: the loop; readers: whoever calls OnReleased()
+  std::atomic<bool> told_{false};         // OnReleased() has posted
   uint32_t ticks_ = 0;
   bool stopping_ = false;
   std::function<void()> done_;

@@ -268,6 +268,12 @@ void Server::WaitForSignal() {
   });
 }
 
+void Server::OnReleased() {
+  // The loops are made once, before anything is running.
+  if (!running_.load(std::memory_order_acquire)) return;
+  for (const auto& loop : loops_) loop->OnReleased();
+}
+
 void Server::Stop() {
   boost::asio::post(control_, [this] { StopNow(); });
 }

@@ -37,6 +37,8 @@ class Server {
   void Run();
   // Begins a graceful stop: no new connections; what was read is executed, answered and sent,
   // within a few seconds.
+  // Any thread: the log has got further, so held replies may leave.
+  void OnReleased();
   void Stop();
 
  private:

@@ -27,7 +27,7 @@ ARROWS = {
                          "server/check.h",
                          "server/admin/"], ["absl/"]),
     "server/journal": (["protocol/", "storage/", "server/commands/dispatch.h",
-                        "server/commands/persistence_control.h", "server/admin/log.h"], ["absl/", "xxhash.h"]),
+                        "server/commands/persistence_control.h", "server/admin/log.h", "server/version.h"], ["absl/", "xxhash.h"]),
     # Locks are storage/sync/mutex.h everywhere. Settings are read with the numbers, patterns and quotes of requests.
     "server/admin": (["storage/stats.h", "storage/sync/mutex.h", "protocol/number.h", "protocol/glob.h",
                       "protocol/resp/split.h"], ["absl/", "openssl/"]),

@@ -30,7 +30,7 @@ namespace idemd::server {
 // A connection that keeps what others sent to it.
 class FakePeer final : public Peer {
  public:
-  void Send(std::shared_ptr<const std::string> bytes) override { sent += *bytes; }
+  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn) override { sent += *bytes; }
   void Kill() override { killed = true; }
   void Resume(std::function<void(Session&, std::string&)> done) override {
     resumes.push_back(std::move(done));

@@ -248,10 +248,10 @@ TEST_F(ConnectionTest, SentBytesComeInOrderAndCountAsPubsub) {
   monitor.Send(Request({"MONITOR"}));
   EXPECT_EQ(monitor.Line(), "+OK\r\n");
   for (int i = 0; i < 1000; ++i)
-    clients_.SendToMonitors(std::make_shared<const std::string>(absl::StrCat("+line ", i, "\r\n")));
+    clients_.SendToMonitors(std::make_shared<const std::string>(absl::StrCat("+line ", i, "\r\n")), 0);
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(monitor.Line(), absl::StrCat("+line ", i, "\r\n"));
   const auto large = std::make_shared<const std::string>(1 << 20, 'z');
-  for (int i = 0; i < 40; ++i) clients_.SendToMonitors(large);
+  for (int i = 0; i < 40; ++i) clients_.SendToMonitors(large, 0);
   EXPECT_TRUE(Eventually([&] { return clients_.monitors() == 0; }));
 }
 
