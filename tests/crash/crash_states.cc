@@ -50,6 +50,7 @@ class Run {
   enum class Crash : uint8_t { kPower, kKill };
   void Live();
   void OnCall();
+  void End();
   void Examine(std::unique_ptr<SimFs> disk, Crash crash, const std::string& how);
   // Recovers from `disk`; returns the LSN that it stands for, or notes what is wrong.
   std::optional<Lsn> Recover(SimFs& disk, Lsn least, uint64_t fence, const std::string& how);
@@ -71,6 +72,9 @@ class Run {
   storage::FakeClock clock_{kStartMs};
   History history_;
   SimData* data_ = nullptr;  // while a life lasts
+  // Where this life ends, in the middle of a call; what the server does after that has never happened.
+  uint64_t ends_at_call_ = 0;
+  std::unique_ptr<SimFs> left_;
   Lsn durable_ = 0;          // by the end of the last life
   std::string token_;        // acknowledged
   std::string problem_;
@@ -90,17 +94,14 @@ std::string Run::Go(uint64_t states_max) {
 void Run::Live() {
   ++totals_.lives;
   fs_->LieAboutSync(lie_);
+  ends_at_call_ = fs_->calls() + (Below(2) == 0 ? Below(400) : UINT64_MAX / 2);
   fs_->OnCall([this](const SimCall&) { OnCall(); });
-  const Lsn least = durable_;
   absl::StatusOr<std::unique_ptr<SimData>> data = SimData::Recover(*fs_, time_, clock_, history_, options_);
   if (!data.ok()) return Wrong("at the start of a life", std::string(data.status().message()), fs_.get());
   data_ = data->get();
   {
     SimServer server(*data_, kStartMs);
     Workload workload(server, random_);
-    const Keys begun = KeysOf(data_->store());
-    if (const auto at = history_.Match(least, begun); !at.has_value())
-      Wrong("at the start of a life", "the keys were never like this" + Differences(history_.now(), begun), fs_.get());
     for (uint64_t step = 0, steps = 10 + Below(60); step < steps && problem_.empty(); ++step) {
       workload.Step();
       ++totals_.units;
@@ -117,12 +118,13 @@ void Run::Live() {
       if (Below(25) == 0) (void)data_->persistence().RewriteInBackground();
       if (Below(60) == 0) data_->persistence().SaveNow([](const absl::Status&) {});
       if (Below(20) == 0) data_->persistence().WaitSynced(history_.last(), 0, [](bool) {});
+      if (left_ != nullptr) break;
       history_.Settle(std::min(Least(Crash::kPower), Least(Crash::kKill)));
       if (!data_->died().empty()) Wrong("in a sound world", "the server gave up: " + data_->died(), fs_.get());
       if (totals_.states >= states_max_) break;
     }
     const Keys held = KeysOf(data_->store());
-    if (options_.fault == WatchedLog::Fault::kNone) {
+    if (options_.fault == WatchedLog::Fault::kNone && left_ == nullptr) {
       // Keys that have expired and were not swept yet are not shown.
       Keys told = history_.now();
       const int64_t now = clock_.NowMs();
@@ -130,20 +132,14 @@ void Run::Live() {
       if (told != held) Wrong("in memory", "effects do not tell what the store holds" + Differences(told, held), nullptr);
     }
   }
-  // The end of this life: a clean stop, or a crash that the next one goes on from.
-  std::unique_ptr<SimFs> next;
-  if (Below(4) == 0) {
+  // A clean stop, in which this life may still end, or an end between two calls.
+  if (Below(3) == 0) {
     if (absl::Status closed = data_->persistence().Close(Below(2) == 0); !closed.ok())
       Wrong("at a clean stop", std::string(closed.message()), fs_.get());
-    durable_ = history_.last();
-    next = fs_->AfterCrash(random_());
-  } else if (Below(2) == 0) {
-    durable_ = Least(Crash::kKill);
-    next = fs_->AfterKill();
-  } else {
-    durable_ = Least(Crash::kPower);
-    next = fs_->AfterCrash(random_());
+    if (left_ == nullptr) durable_ = history_.last();
   }
+  if (left_ == nullptr) End();
+  std::unique_ptr<SimFs> next = std::move(left_);
   fs_->OnCall(nullptr);
   // A throw-away recovery says which state it is; what came later has never happened.
   History none;
@@ -166,6 +162,17 @@ void Run::Live() {
   fs_ = std::move(next);
 }
 
+// The next life begins with what is on the disk now.
+void Run::End() {
+  if (Below(2) == 0) {
+    durable_ = Least(Crash::kKill);
+    left_ = fs_->AfterKill(random_());
+  } else {
+    durable_ = Least(Crash::kPower);
+    left_ = fs_->AfterCrash(random_());
+  }
+}
+
 // What must be there after a crash now.
 Lsn Run::Least(Crash crash) const {
   if (data_ == nullptr) return durable_;  // in the recovery at the start of a life
@@ -176,22 +183,22 @@ Lsn Run::Least(Crash crash) const {
 
 void Run::OnCall() {
   ++totals_.calls;
-  if (!problem_.empty() || totals_.states >= states_max_) return;
+  if (!problem_.empty() || totals_.states >= states_max_ || left_ != nullptr) return;
   const uint64_t draw = random_();
   Examine(fs_->AfterCrash(draw), Crash::kPower, absl::StrCat("crash ", draw));
-  if (Below(3) == 0) Examine(fs_->AfterKill(), Crash::kKill, "kill");
+  if (Below(3) == 0) Examine(fs_->AfterKill(draw), Crash::kKill, absl::StrCat("kill ", draw));
   const size_t extremes = fs_->extremes();
   if (extremes != 0) {
     const size_t number = Below(extremes);
     Examine(fs_->AfterExtreme(number), Crash::kPower, absl::StrCat("extreme ", number));
   }
+  if (fs_->calls() >= ends_at_call_) End();
 }
 
 void Run::Examine(std::unique_ptr<SimFs> disk, Crash crash, const std::string& how) {
   const Lsn least = Least(crash);
   const uint64_t fence = history_.FenceUpTo(least);
   // Crashes in the recovery itself: what they leave must be as good.
-  const auto before = disk->AfterKill();
   if (Below(4) == 0) {
     const uint64_t every = 1 + Below(6);
     uint64_t call = 0;
