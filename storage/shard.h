@@ -11,6 +11,8 @@
 
 #include "storage/graveyard.h"
 #include "storage/memory/heap.h"
+#include "storage/snapshot/brake.h"
+#include "storage/snapshot/shard_cut.h"
 #include "storage/store.h"
 #include "storage/sync/mutex.h"
 #include "storage/sync/sync.h"
@@ -30,8 +32,8 @@ struct alignas(128) Shard {
   // Null until a database has a key here. Loaded by lock-free readers inside an epoch guard; changed under the lock, and
   // a table that is replaced is retired through the epochs.
   std::array<std::atomic<Table*>, kDatabases> tables{};
-  // What is kept for readers of the log: see LsnOf(). Null while nothing is logged.
-  std::unique_ptr<std::array<std::atomic<Lsn>, kLsnCells>> lsns;
+  // What is kept for readers of the log: see LsnOf().
+  std::unique_ptr<std::array<std::atomic<Lsn>, kLsnCells>> lsns = std::make_unique<std::array<std::atomic<Lsn>, kLsnCells>>();
   alignas(128) Mutex mutex;
   // Written under the lock, read by anybody.
   std::array<std::atomic<uint64_t>, kDatabases> with_deadline{};
@@ -44,6 +46,7 @@ struct alignas(128) Shard {
   uint64_t relocated_to = 0;   // where compaction stands, in database relocating_db
   DbIndex relocating_db = 0;
   bool relocating = false;
+  BasicShardCut<Entry, RealSync>* cut = nullptr;  // of the snapshot under way
   uint32_t number = 0;
 
   // The LSN of the latest change of any key with such a hash, removals included; kLsnPending while one is not in the log.
@@ -62,11 +65,20 @@ class Store::Impl {
   std::atomic<size_t> waiters{0};
   std::atomic<uint32_t> compacting{0};  // shards
   std::atomic<uint32_t> coarse_s{0};  // effective seconds, set by Tick(), for access times
-  bool logs = false;                  // log.wants_effects(), read once
+  // Whether changes go to the log. Writer: holder of all shard locks. Readers: any thread; who sees a change that was made
+  // after it was set sees it too.
+  std::atomic<bool> logs{false};
+  Brake brake;  // of writers, for a snapshot's sake
+  std::atomic<bool> has_snapshot{false};
+  uint32_t cut_epoch = 0;  // of the last snapshot; holder of all shard locks
   // All inline deadlines lie at most 2^32 ms after this (storage/table/words.h). Tick() moves it on when all that could lie
   // before has been removed. Readers: any thread.
   std::atomic<int64_t> deadline_base_ms{0};
   std::shared_ptr<Graveyard> graveyard = std::make_shared<Graveyard>();
+
+  bool Logs() const { return logs.load(std::memory_order_relaxed); }
+  // Nobody can find the table any more: it is freed when no reader is in it, by a thread that nobody waits for.
+  void RetireTable(Table* table);
 };
 
 }  // namespace idemd::storage

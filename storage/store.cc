@@ -28,9 +28,7 @@ constexpr int64_t kMoveBaseEveryMs = 3'600'000;
 Store::Store(Clock& clock, EffectLog& log)
     : clock_(clock), log_(log), fences_(FenceFloor(clock.NowMs()), log), impl_(std::make_unique<Impl>()) {
   for (uint32_t i = 0; i < kShards; ++i) impl_->shards[i].number = i;
-  impl_->logs = log.wants_effects();
-  if (impl_->logs)
-    for (Shard& shard : impl_->shards) shard.lsns = std::make_unique<std::array<std::atomic<Lsn>, kLsnCells>>();
+  impl_->logs.store(log.wants_effects(), std::memory_order_relaxed);
   impl_->deadline_base_ms.store(clock.NowMs(), std::memory_order_relaxed);
   ProcessPages().KeepSpare(1);
   impl_->coarse_s.store(static_cast<uint32_t>(clock.NowMs() / 1000), std::memory_order_relaxed);
@@ -39,6 +37,14 @@ Store::Store(Clock& clock, EffectLog& log)
 Store::~Store() {
   for (Shard& shard : impl_->shards)
     for (auto& table : shard.tables) delete table.load(std::memory_order_relaxed);
+}
+
+void Store::SetLogging(bool on) {
+  Unit unit(*this);
+  unit.LockAll();
+  impl_->logs.store(on, std::memory_order_relaxed);
+  // What changed before is nothing that a reply waits for, and no change is under way.
+  unit.SetAllLsns(kNoLsn);
 }
 
 size_t Store::waiters() const { return impl_->waiters.load(std::memory_order_relaxed); }

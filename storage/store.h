@@ -68,6 +68,7 @@ absl::string_view StringValue(const KeyView& view, std::string& scratch);
 // The bytes that a key with such a value takes, its place in the table and allocator rounding included (MEMORY USAGE).
 size_t MemoryUsage(absl::string_view key, const KeyView& view);
 
+class Snapshot;
 class Store;
 struct Shard;
 
@@ -264,6 +265,8 @@ class Store {
   int64_t Tick();
   // Called (from any thread) when a waiter needs an earlier Tick() than the one announced.
   void SetWake(std::function<void()> wake);
+  // Whether changes go to the log and readers wait for it; at first, what the log says. Takes all locks.
+  void SetLogging(bool on);
   // The limits that life functions take, from the settings and the memory in use.
   Limits CurrentLimits() const;
 
@@ -282,6 +285,7 @@ class Store {
 
  private:
   friend class Unit;
+  friend class Snapshot;
   friend struct Shard;
   class Impl;
   bool SweepInTime(int64_t now_ms);

@@ -62,7 +62,10 @@ void Unit::LockShard(uint32_t number) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const uint64_t bit = uint64_t{1} << number;
   if ((held_ & bit) != 0) return;
   if (sealed_) Stop("a sealed unit took all its locks before it was sealed");
-  store_.impl_->shards[number].mutex.Lock();
+  Store::Impl& store = *store_.impl_;
+  if (held_ == 0 && store.brake.on()) [[unlikely]]
+    store.brake.Wait();
+  store.shards[number].mutex.Lock();
   // The time that decides is read under the lock, unless a decision was made with an earlier one already.
   if (held_ == 0 && !sealed_) now_ns_ = 0;
   held_ |= bit;
@@ -155,7 +158,7 @@ KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool 
   if (item.entry == nullptr || item.entry->form() != EntryForm::kBuffer) {
     const KeyView view = item ? ViewOf(item) : KeyView{};
     // After all that was seen of the key: who sees a change also sees that its LSN is pending.
-    const Lsn lsn = store_.impl_->logs ? shard.LsnOf(key.hash).load(std::memory_order_acquire) : kNoLsn;
+    const Lsn lsn = store_.impl_->Logs() ? shard.LsnOf(key.hash).load(std::memory_order_acquire) : kNoLsn;
     if (lsn != kLsnPending && !Expired(view.deadline_ms)) {
       Need(lsn);
       if (touch) {
@@ -190,7 +193,7 @@ Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
     RemoveItem(shard, db, key);
     return {};
   }
-  if (store_.impl_->logs) {
+  if (store_.impl_->Logs()) {
     const Lsn lsn = shard.LsnOf(key.hash).load(std::memory_order_relaxed);
     if (lsn != kLsnPending) Need(lsn);  // pending: changed by this very unit
   }
@@ -231,13 +234,13 @@ size_t BytesOf(const Item<Entry>& item) { return item.entry == nullptr ? 0 : ite
 }  // namespace
 
 void Unit::MarkPending(Shard& shard, uint64_t hash) {
-  if (store_.impl_->logs) shard.LsnOf(hash).store(kLsnPending, std::memory_order_release);
+  if (store_.impl_->Logs()) shard.LsnOf(hash).store(kLsnPending, std::memory_order_release);
 }
 
 // Nobody wants to know: then a change needs no copy of its key. Nobody can begin to while the shard's lock is held.
 void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, bool deadline_only) {
   ++changes_;
-  if (!store_.impl_->logs && shard.lines.empty() && shard.watched.empty()) return;
+  if (!store_.impl_->Logs() && shard.lines.empty() && shard.watched.empty()) return;
   if (!changed_.empty()) {
     Change& last = changed_.back();
     if (last.db == db && last.hash == key.hash && KeyOf(last).bytes == key.bytes) {
@@ -296,7 +299,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
   if (table == nullptr) return 0;
   std::vector<Table::Due> due;
   *more = table->CollectDue(now_ms(), store_.impl_->deadline_base_ms.load(std::memory_order_relaxed), max_segments, due);
-  const bool somebody_cares = store_.impl_->logs || !shard.lines.empty() || !shard.watched.empty();
+  const bool somebody_cares = store_.impl_->Logs() || !shard.lines.empty() || !shard.watched.empty();
   size_t bytes = 0;
   for (const Table::Due& d : due) {
     MarkPending(shard, d.hash);
@@ -396,6 +399,7 @@ bool Unit::SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms) {
     return true;
   }
   MarkPending(shard, key.hash);
+  if (item.entry != nullptr) shard.tables[db].load(std::memory_order_relaxed)->SaveBefore(key);
   const bool in_place = item.entry != nullptr
                             ? item.entry->set_deadline_ms(deadline_ms)
                             : FitsCell(deadline_ms, store_.impl_->deadline_base_ms.load(std::memory_order_relaxed));
@@ -415,6 +419,7 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
   if (item.entry != nullptr && item.entry->form() == EntryForm::kBuffer) {
     const size_t before = item.entry->memory_bytes();
     MarkPending(shard, key.hash);
+    shard.tables[db].load(std::memory_order_relaxed)->SaveBefore(key);
     item.entry->ResizeBuffer(size);
     AddBytes(shard, db, item.entry->memory_bytes(), before);
     NoteChange(shard, db, key, false);

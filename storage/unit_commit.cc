@@ -134,7 +134,7 @@ void Unit::TouchDatabase(Shard& shard, DbIndex db) {
 }
 
 void Unit::AppendEffects() {
-  if (!store_.impl_->logs) return;
+  if (!store_.impl_->Logs()) return;
   absl::InlinedVector<Effect, 4> effects;
   // Of records. A deque, since effects keep views; kept by the thread, so that the usual unit allocates nothing.
   thread_local std::deque<std::string> texts;

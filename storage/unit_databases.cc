@@ -22,6 +22,14 @@ struct Burial {
 
 }  // namespace
 
+void Store::Impl::RetireTable(Table* table) {
+  auto* burial = new Burial{graveyard, table};
+  RetireLarge(burial, [](void* p) {
+    const std::unique_ptr<Burial> due(static_cast<Burial*>(p));
+    due->graveyard->Bury(due->table);
+  });
+}
+
 uint64_t Unit::Size(DbIndex db) const {
   uint64_t n = 0;
   for (const Shard& shard : store_.impl_->shards) {
@@ -109,12 +117,7 @@ void Unit::DropTable(Shard& shard, DbIndex db) {
   shard.all_entry_bytes.store(shard.all_entry_bytes.load(std::memory_order_relaxed) - bytes,
                               std::memory_order_relaxed);
   changes_ += static_cast<uint32_t>(table->size());
-  // Out of the readers' reach once the epochs say so; freed by a thread that nobody waits for.
-  auto* burial = new Burial{store_.impl_->graveyard, table};
-  RetireLarge(burial, [](void* p) {
-    const std::unique_ptr<Burial> due(static_cast<Burial*>(p));
-    due->graveyard->Bury(due->table);
-  });
+  if (shard.cut == nullptr || !shard.cut->Drop(*table)) store_.impl_->RetireTable(table);
 }
 
 void Unit::SetAllLsns(Lsn lsn) {
@@ -123,7 +126,7 @@ void Unit::SetAllLsns(Lsn lsn) {
 }
 
 void Unit::MarkAllPending() {
-  if (store_.impl_->logs) SetAllLsns(kLsnPending);
+  if (store_.impl_->Logs()) SetAllLsns(kLsnPending);
 }
 
 void Unit::FlushDb(DbIndex db) {

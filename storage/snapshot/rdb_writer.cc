@@ -1,23 +1,16 @@
 // The bytes of an RDB file. The encodings are those that Redis would choose.
 #include "storage/snapshot/rdb_writer.h"
 
-#include <array>
+#include <lzf.h>
+
 #include <cstring>
 
 #include "absl/strings/str_format.h"
 #include "storage/snapshot/crc64.h"
+#include "storage/snapshot/rdb_format.h"
 
 namespace idemd::storage {
 namespace {
-
-enum Opcode : uint8_t {
-  kOpAux = 250,
-  kOpResizeDb = 251,
-  kOpExpireMs = 252,
-  kOpSelectDb = 254,
-  kOpEnd = 255,
-};
-constexpr char kTypeString = 0;
 
 void AppendByte(unsigned value, std::string& out) { out.push_back(static_cast<char>(value)); }
 
@@ -28,15 +21,15 @@ void AppendLittle(Int value, std::string& out) {
   out.append(bytes, sizeof(Int));
 }
 
-// 6 bits, 14 bits, or a mark and 32 or 64 bits, the last three big-endian.
+// Longer lengths are big-endian.
 void AppendLength(uint64_t n, std::string& out) {
-  if (n < 1u << 6) return AppendByte(static_cast<unsigned>(n), out);
+  if (n < kRdbLength14) return AppendByte(static_cast<unsigned>(n), out);
   if (n < 1u << 14) {
-    AppendByte(0x40 | static_cast<unsigned>(n >> 8), out);
+    AppendByte(kRdbLength14 | static_cast<unsigned>(n >> 8), out);
     return AppendByte(static_cast<unsigned>(n & 0xff), out);
   }
   const bool wide = n > UINT32_MAX;
-  AppendByte(wide ? 0x81 : 0x80, out);
+  AppendByte(wide ? kRdbLength64 : kRdbLength32, out);
   for (int shift = wide ? 56 : 24; shift >= 0; shift -= 8) AppendByte(n >> shift & 0xff, out);
 }
 
@@ -53,13 +46,13 @@ bool AppendAsInteger(absl::string_view text, std::string& out) {
   }
   if (negative) value = -value;
   if (value >= INT8_MIN && value <= INT8_MAX) {
-    AppendByte(0xc0, out);
+    AppendByte(kRdbInt8, out);
     AppendLittle(static_cast<int8_t>(value), out);
   } else if (value >= INT16_MIN && value <= INT16_MAX) {
-    AppendByte(0xc1, out);
+    AppendByte(kRdbInt16, out);
     AppendLittle(static_cast<int16_t>(value), out);
   } else if (value >= INT32_MIN && value <= INT32_MAX) {
-    AppendByte(0xc2, out);
+    AppendByte(kRdbInt32, out);
     AppendLittle(static_cast<int32_t>(value), out);
   } else {
     return false;
@@ -67,8 +60,32 @@ bool AppendAsInteger(absl::string_view text, std::string& out) {
   return true;
 }
 
-void AppendString(absl::string_view text, std::string& out) {
+// The mark, the compressed length, the length, the compressed bytes. As for Redis it must gain four
+// bytes at least. False: nothing was appended.
+bool AppendCompressed(absl::string_view text, std::string& out) {
+  constexpr size_t kHeaderMax = 1 + 5 + 5;
+  const size_t at = out.size(), packed_at = at + kHeaderMax;
+  const size_t packed_max = text.size() - 4;
+  out.resize(packed_at + packed_max);
+  const unsigned packed = lzf_compress(text.data(), static_cast<unsigned>(text.size()),
+                                       &out[packed_at], static_cast<unsigned>(packed_max));
+  out.resize(packed_at + packed);
+  if (packed == 0) {
+    out.resize(at);
+    return false;
+  }
+  std::string header(1, static_cast<char>(kRdbLzf));  // short: no allocation
+  AppendLength(packed, header);
+  AppendLength(text.size(), header);
+  out.replace(at, kHeaderMax, header);
+  return true;
+}
+
+void AppendString(absl::string_view text, RdbStrings strings, std::string& out) {
   if (AppendAsInteger(text, out)) return;
+  if (strings == RdbStrings::kCompressed && text.size() >= kRdbCompressMin &&
+      text.size() <= kRdbCompressMax && AppendCompressed(text, out))
+    return;
   AppendLength(text.size(), out);
   out.append(text.data(), text.size());
 }
@@ -78,39 +95,40 @@ void AppendString(absl::string_view text, std::string& out) {
 void AppendRdbHeader(std::string& out) { out += absl::StrFormat("REDIS%04d", kRdbVersion); }
 
 void AppendRdbAux(absl::string_view name, absl::string_view value, std::string& out) {
-  AppendByte(kOpAux, out);
-  AppendString(name, out);
-  AppendString(value, out);
+  AppendByte(kRdbAux, out);
+  AppendString(name, RdbStrings::kPlain, out);
+  AppendString(value, RdbStrings::kPlain, out);
 }
 
 void AppendRdbSelect(DbIndex db, std::string& out) {
-  AppendByte(kOpSelectDb, out);
+  AppendByte(kRdbSelect, out);
   AppendLength(db, out);
 }
 
 void AppendRdbDatabase(DbIndex db, uint64_t keys, uint64_t with_deadline, std::string& out) {
   AppendRdbSelect(db, out);
-  AppendByte(kOpResizeDb, out);
+  AppendByte(kRdbSizes, out);
   AppendLength(keys, out);
   AppendLength(with_deadline, out);
 }
 
 void AppendRdbEntry(absl::string_view key, absl::string_view value, int64_t deadline_ms,
-                    std::string& out) {
+                    std::string& out, RdbStrings strings) {
   if (deadline_ms != kNoDeadline) {
-    AppendByte(kOpExpireMs, out);
+    AppendByte(kRdbDeadlineMs, out);
     AppendLittle(deadline_ms, out);
   }
-  out.push_back(kTypeString);
-  AppendString(key, out);
-  AppendString(value, out);
+  AppendByte(kRdbString, out);
+  AppendString(key, strings, out);
+  AppendString(value, strings, out);
 }
 
-void AppendRdbEnd(std::string& out) { AppendByte(kOpEnd, out); }
+void AppendRdbEnd(std::string& out) { AppendByte(kRdbEnd, out); }
 
-std::string DumpPayload(absl::string_view value) {
-  std::string out(1, kTypeString);
-  AppendString(value, out);
+std::string DumpPayload(absl::string_view value, RdbStrings strings) {
+  std::string out;
+  AppendByte(kRdbString, out);
+  AppendString(value, strings, out);
   AppendLittle(kRdbVersion, out);
   AppendLittle(Crc64(0, out), out);
   return out;

@@ -9,10 +9,12 @@
 //   while (snapshot.Walk(out)) Write(out);     // RDB entries, each run preceded by its SELECTDB
 //   snapshot.keys_walked() == snapshot.keys()  // or it is thrown away
 //
-// Threads   one thread makes, walks and destroys a snapshot; one at a time per store. Units run
-// beside it on any thread. Lifetime  shorter than the store's. Destroying it early ends it; what
-// was not walked is forgotten. Time      nothing is decided by time: what had expired at the cut
-// and was still there is written too.
+// Threads   one thread makes, walks and destroys a snapshot; one at a time per store. Units run beside it on any thread.
+//           That thread's own units never wait for it, whatever they have saved.
+// Lifetime  shorter than the store's. Destroying it early ends it; what was not walked is forgotten.
+// Time      nothing is decided by time: what had expired at the cut and was still there is written too.
+// Cost      Without a snapshot a change looks at one pointer. With one, the first change of a line writes out up to six
+//           keys; a segment is written out before it is copied.
 #pragma once
 
 #include <array>
@@ -27,7 +29,15 @@ namespace idemd::storage {
 
 class Snapshot {
  public:
-  Snapshot(Store& store, absl::FunctionRef<void()> at_cut);
+  struct Limits {
+    // What writers have saved and the walker has not taken over yet: about so much at the most, then they wait.
+    size_t hand_over_bytes = 32 << 20;
+    // What one Walk() appends, about, and one hold of a lock saves.
+    size_t walk_bytes = 64 << 10;
+  };
+
+  Snapshot(Store& store, absl::FunctionRef<void()> at_cut) : Snapshot(store, at_cut, Limits()) {}
+  Snapshot(Store& store, absl::FunctionRef<void()> at_cut, const Limits& limits);
   ~Snapshot();
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
@@ -37,10 +47,13 @@ class Snapshot {
   uint64_t keys(DbIndex db) const;
   uint64_t with_deadline(DbIndex db) const;
 
-  // Appends the next entries to `out`, about 64 KiB at a time. False: that was all.
+  // Appends the next entries to `out`, about 64 KiB at a time, or what writers of one shard have saved. False: there was
+  // nothing left to append.
   bool Walk(std::string& out);
   // Written out so far, by the walker and by writers. Any thread.
   uint64_t keys_walked() const;
+  // Units that wait, before they take a lock, for Walk() to take over what was saved. Any thread.
+  uint32_t writers_waiting() const;
 
  private:
   class Impl;

@@ -33,6 +33,13 @@ enum class Fault : uint8_t {
   kSplitPublishedEarly,      // [T3] the halves are published first and filled then
   kSegmentFreedAtOnce,       // [T4]
   kHintNotLowered,           // [T5]
+  kReplacedUnsaved,          // [T8] a key of a line that is not saved gets another value or deadline in place
+  kFilledUnsaved,            // [T8] a key is put into a line that is not saved
+  kErasedUnsaved,            // [T8] a key is taken out of a line that is not saved
+  kEditedUnsaved,            // [T8] an entry is changed in place, and its line saved after that
+  kCopiedUnsaved,            // [T8] a segment is copied before its lines are saved
+  // storage/snapshot/
+  kDroppedForgotten,         // [N2] a table that was dropped after the cut is not walked
 };
 
 struct RealSync {

@@ -56,7 +56,7 @@ uint32_t BasicTable<Entry, Sync, Shape>::SizeMax(uint64_t hash, uint32_t depth) 
 
 template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::MakeFirst() {
-  Segment* segment = Segment::Make(0, Shape::kLinesFirst, time_ms_);
+  Segment* segment = MakeSegment(0, Shape::kLinesFirst);
   Directory* directory = Directory::Make(0);
   AddBytes(segment->bytes());
   deepest_ = segments_ = 1;
@@ -100,6 +100,16 @@ void BasicTable<Entry, Sync, Shape>::MaybeShrink(uint64_t hash) {
 
 // --- copying
 
+// [T8] What is made after the cut will hold what was saved before it was copied, and what comes later: there is nothing to
+// save, and no line has to be marked one by one.
+template <class Entry, class Sync, class Shape>
+typename BasicTable<Entry, Sync, Shape>::Segment* BasicTable<Entry, Sync, Shape>::MakeSegment(uint32_t depth,
+                                                                                              uint32_t size) {
+  Segment* segment = Segment::Make(depth, size, time_ms_);
+  if (cut_ != nullptr) segment->MarkAllSaved(cut_->epoch());
+  return segment;
+}
+
 template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::Gather(const Segment& segment, std::vector<Moving>& moving) {
   constexpr size_t kAhead = 12;  // about as many cache misses as a core keeps in flight
@@ -136,7 +146,7 @@ template <class Entry, class Sync, class Shape>
 typename BasicTable<Entry, Sync, Shape>::Segment* BasicTable<Entry, Sync, Shape>::MakeFilled(
     uint32_t depth, uint32_t size, const std::vector<Moving>& moving, Half half, int64_t deadline_hint_ms) {
   for (;;) {
-    Segment* segment = Segment::Make(depth, size, time_ms_);
+    Segment* segment = MakeSegment(depth, size);
     if (Fill(*segment, moving, half)) {
       segment->deadline_hint_ms = deadline_hint_ms;  // [T5] of what it came from: may be too low, never too high
       return segment;
@@ -146,11 +156,12 @@ typename BasicTable<Entry, Sync, Shape>::Segment* BasicTable<Entry, Sync, Shape>
   }
 }
 
-// --- steps. Each builds new segments, publishes them and retires the old ones.
+// --- steps. Each saves the old segments [T8], builds new ones, publishes them and retires the old.
 
 template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::Replace(const Where& at, uint64_t hash, uint32_t size) {
   const uint32_t depth = at.segment->depth();
+  SaveSegment(*at.segment);
   std::vector<Moving> moving;
   Gather(*at.segment, moving);
   Segment* segment = MakeFilled(depth, size, moving, Half::kBoth, at.segment->deadline_hint_ms);
@@ -164,14 +175,15 @@ template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::Split(const Where& at, uint64_t hash) {
   const uint32_t depth = at.segment->depth();
   const int64_t hint = at.segment->deadline_hint_ms;
+  SaveSegment(*at.segment);
   std::vector<Moving> moving;
   Gather(*at.segment, moving);
   size_t words[2] = {0, 0};
   for (const Moving& m : moving) words[DirectoryBit(m.hash, depth) ? 1 : 0] += m.item.entry != nullptr ? 1 : 2;
   const auto size = [&](int half) { return SizeFor(words[half], kFillGrown, false); };
   if constexpr (Sync::kFault == Fault::kSplitPublishedEarly) {
-    Segment* lower = Segment::Make(depth + 1, size(0), time_ms_);
-    Segment* upper = Segment::Make(depth + 1, size(1), time_ms_);
+    Segment* lower = MakeSegment(depth + 1, size(0));
+    Segment* upper = MakeSegment(depth + 1, size(1));
     PublishHalves(at, hash, lower, upper);
     Fill(*lower, moving, Half::kLower);
     Fill(*upper, moving, Half::kUpper);
@@ -216,6 +228,8 @@ bool BasicTable<Entry, Sync, Shape>::Merge(const Where& at, uint64_t hash) {
   if (other->depth() != depth) return false;
   const size_t words = size_t{at.segment->words} + other->words;
   if (words * 100 > size_t{Segment::WordsOf(SizeMax(hash, depth - 1))} * kFillShrunk) return false;
+  SaveSegment(*at.segment);
+  SaveSegment(*other);
   std::vector<Moving> moving;
   Gather(*at.segment, moving);
   Gather(*other, moving);

@@ -170,6 +170,7 @@ bool BasicTable<Entry, Sync, Shape>::Insert(Segment& segment, uint32_t bucket, c
     if (distance >= distance_min) room = inlined ? RoomForPair(line) : RoomForSlot(line);
     if (room != kNoRoom) break;
   }
+  if constexpr (Sync::kFault != Fault::kFilledUnsaved) SaveLine(segment, segment.line(number));  // [T8]
   // [T2] The counts before the place.
   for (uint32_t on_the_way = bucket; on_the_way != number; on_the_way = segment.NextBucket(on_the_way))
     Raise(segment.line(on_the_way), order);
@@ -185,6 +186,7 @@ bool BasicTable<Entry, Sync, Shape>::Insert(Segment& segment, uint32_t bucket, c
 
 template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::Erase(Segment& segment, uint32_t bucket, const Spot& spot, bool inlined) {
+  if constexpr (Sync::kFault != Fault::kErasedUnsaved) SaveLine(segment, *spot.line);  // [T8]
   if (inlined) {
     EmptyPair(*spot.line, spot.pair());
   } else {

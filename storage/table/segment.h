@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <new>
 
 #include "storage/clock.h"
@@ -84,6 +85,25 @@ class alignas(64) BasicSegment {
   int64_t queued_ms = kNoDeadline;         // [T5] the time at which it stands in the table's queue
   int64_t coarse_base_ms;                  // of its slots' coarse deadlines
 
+  // [T8] Holder of the shard's lock. Which of its lines are saved as of the cut with this epoch (never 0): those that are
+  // marked one by one, or all.
+  bool AllSaved(uint32_t epoch) const { return saved_epoch_ == epoch; }
+  void MarkAllSaved(uint32_t epoch) {
+    saved_epoch_ = epoch;
+    saved_lines_.reset();
+  }
+  bool Saved(uint32_t epoch, uint32_t bucket) const {
+    if (AllSaved(epoch)) return true;
+    return saved_lines_ != nullptr && saved_lines_[0] == epoch && (saved_lines_[1 + bucket / 64] >> bucket % 64 & 1) != 0;
+  }
+  void MarkSaved(uint32_t epoch, uint32_t bucket) {
+    if (saved_lines_ == nullptr || saved_lines_[0] != epoch) {
+      saved_lines_ = std::make_unique<uint64_t[]>(1 + (buckets() + 63) / 64);  // zeroes
+      saved_lines_[0] = epoch;
+    }
+    saved_lines_[1 + bucket / 64] |= uint64_t{1} << bucket % 64;
+  }
+
  private:
   BasicSegment(uint32_t depth, uint32_t size, int64_t base_ms) : coarse_base_ms(base_ms), depth_(depth), size_(size) {}
   ~BasicSegment() = default;
@@ -92,6 +112,8 @@ class alignas(64) BasicSegment {
 
   const uint32_t depth_;  // directory bits that all its keys share
   const uint32_t size_;
+  uint32_t saved_epoch_ = 0;                 // all its lines are saved as of this cut
+  std::unique_ptr<uint64_t[]> saved_lines_;  // the epoch of the cut of which some are, then a bit a line
 };
 static_assert(sizeof(BasicSegment<RealSync, ServerShape>) == sizeof(BasicLine<RealSync>), "it lies in front of its lines");
 

@@ -33,6 +33,9 @@
 //             [T7] An inline key that goes out of line, or gets another shape where shape and deadline are not one word,
 //                  goes to another place in the same line, or to a line that readers visit later, before its pair is
 //                  emptied. Out of line it stays while its segment lives.
+//             [T8] From BeginCut() on, each key that was there is saved once, with what it held then: line by line, by who
+//                  first changes what the line holds, before the change, or by SaveNext(). Where it lies may change without
+//                  that: what was saved is marked, and what is copied is saved before and its copy marked.
 // Linearized  Out of line: Put and Take at the store to the slot, Find at its load of the slot. Inline: Put and Take at
 //             the store to the header (of a deadline alone: to its cell), Find at its load of the header. If the segment
 //             was replaced by then, at the replacement. Find that answers "absent": anywhere, if the key was never there
@@ -63,6 +66,22 @@ struct Item {
   uint32_t cell = kCellNone;
   uint64_t words[2] = {0, 0};
   explicit operator bool() const { return entry != nullptr || shape != 0; }
+};
+
+// Where a table saves what it held at one moment; see BeginCut(). All of it: the holder of the shard's lock.
+template <class Entry>
+class Cut {
+ public:
+  // 0 is the epoch of no cut; no two cuts that a table sees have the same one.
+  explicit Cut(uint32_t epoch) : epoch_(epoch) {}
+  uint32_t epoch() const { return epoch_; }
+  virtual void Save(const Item<Entry>& item) = 0;
+
+ protected:
+  ~Cut() = default;
+
+ private:
+  const uint32_t epoch_;
 };
 
 // An Entry type says what keys are and how they compare:
@@ -126,6 +145,16 @@ class BasicTable {
   void Relocate(uint64_t* position, size_t max_segments, absl::FunctionRef<Entry*(Entry&)> move);
   void CheckInvariants(int64_t base_ms) const;
 
+  // From now until EndCut() what is there now is saved to `cut`, as it is now [T8]. One cut at a time.
+  void BeginCut(Cut<Entry>& cut) { cut_ = &cut; }
+  void EndCut() { cut_ = nullptr; }
+  Cut<Entry>* cut() const { return cut_; }
+  // Before the caller changes the entry of this key where it is: its bytes, its deadline.
+  void SaveBefore(const Key& key);
+  // Saves lines that are not saved yet, from *position on (0: from the beginning), until all are or `enough` says so, which
+  // is asked after each line. Whether all are.
+  bool SaveNext(uint64_t* position, absl::FunctionRef<bool()> enough);
+
  private:
   using Line = BasicLine<Sync>;
   using Segment = BasicSegment<Sync, Shape>;
@@ -188,9 +217,9 @@ class BasicTable {
   static void EmptyPair(Line& line, uint32_t pair);
   static void Raise(Line& line, std::memory_order order);
   static void Lower(Line& line);
-  static bool Insert(Segment& segment, uint32_t bucket, const Item& item, uint64_t hash, uint32_t distance_min,
-                     std::memory_order order);
-  static void Erase(Segment& segment, uint32_t bucket, const Spot& spot, bool inlined);
+  bool Insert(Segment& segment, uint32_t bucket, const Item& item, uint64_t hash, uint32_t distance_min,
+              std::memory_order order);
+  void Erase(Segment& segment, uint32_t bucket, const Spot& spot, bool inlined);
 
   // grow.h
   enum class Half : uint8_t { kBoth, kLower, kUpper };
@@ -204,7 +233,8 @@ class BasicTable {
   static uint32_t SizeFor(size_t words, uint32_t percent, bool first);
   static uint32_t SizeMax(uint64_t hash, uint32_t depth);
   static void Gather(const Segment& segment, std::vector<Moving>& moving);
-  static bool Fill(Segment& segment, const std::vector<Moving>& moving, Half half);
+  bool Fill(Segment& segment, const std::vector<Moving>& moving, Half half);
+  Segment* MakeSegment(uint32_t depth, uint32_t size);
   Segment* MakeFilled(uint32_t depth, uint32_t size, const std::vector<Moving>& moving, Half half,
                       int64_t deadline_hint_ms);
   void Replace(const Where& at, uint64_t hash, uint32_t size);
@@ -229,6 +259,15 @@ class BasicTable {
   void CompactQueue();
   void SweepSegment(Segment& segment, int64_t now_ms, int64_t base_ms, std::vector<Due>& due);
 
+  // save.h
+  void SaveLine(Segment& segment, const Line& line) {
+    if (cut_ != nullptr) [[unlikely]]
+      SaveUnlessSaved(segment, static_cast<uint32_t>(&line - &segment.line(0)));
+  }
+  void SaveUnlessSaved(Segment& segment, uint32_t bucket);
+  void SaveSegment(Segment& segment);
+  static void PrefetchLine(const Segment& segment, uint32_t bucket);
+
   // walk.h
   static bool VisitLine(const Line& line, uint64_t header, absl::FunctionRef<void(const Item&)> each);
   static void VisitSegment(const Segment& segment, absl::FunctionRef<void(const Item&)> each);
@@ -237,6 +276,8 @@ class BasicTable {
   // Writer: holder of the shard's lock. Readers: any thread inside a guard. nullptr until the first
   // Put().
   typename Sync::template Atomic<Directory*> directory_{nullptr};
+  // Holder of the shard's lock. Here, since changes look at it and nobody but a cut stores to it.
+  Cut<Entry>* cut_ = nullptr;
   // Writer: holder of the shard's lock. Readers: any thread; they answer nothing but these. In a line of their own: each
   // insertion stores to them, and lookups must not wait for that.
   alignas(64) typename Sync::template Atomic<size_t> size_{0};
@@ -391,6 +432,7 @@ Item<Entry> BasicTable<Entry, Sync, Shape>::Put(const Key& key, Entry* fresh) {
     Spot spot;
     const bool there = Look(segment, at.buckets, at.bucket, key, &old, &spot) == Seen::kHere;
     if (there && old.entry != nullptr) {
+      if constexpr (Sync::kFault != Fault::kReplacedUnsaved) SaveLine(segment, *spot.line);  // [T8]
       if constexpr (Sync::kFault == Fault::kReplacedByHalves) spot.line->words[spot.word].store(0, kPublish);
       SetCoarse(*spot.line, spot.word, CoarseOf(deadline_ms, segment.coarse_base_ms));
       // [T1] [T2] in place: never absent meanwhile
@@ -429,6 +471,7 @@ bool BasicTable<Entry, Sync, Shape>::PutInline(const Key& key, uint32_t shape, i
     if (there) {
       if (old.entry != nullptr) return false;
       *replaced = old;
+      if constexpr (Sync::kFault != Fault::kReplacedUnsaved) SaveLine(segment, *spot.line);  // [T8]
       if (DeadlineOfCell(old.cell, base_ms) <= now_ms) {
         Erase(segment, at.bucket, spot, true);
         SetSize(size() - 1);
@@ -470,6 +513,7 @@ void BasicTable<Entry, Sync, Shape>::SetDeadline(const Key& key, int64_t deadlin
   Item item;
   Spot spot;
   if (Look(*at.segment, at.buckets, at.bucket, key, &item, &spot) != Seen::kHere) return;
+  if constexpr (Sync::kFault != Fault::kReplacedUnsaved) SaveLine(*at.segment, *spot.line);  // [T8]
   if (item.entry != nullptr) {
     SetCoarse(*spot.line, spot.word, CoarseOf(deadline_ms, at.segment->coarse_base_ms));
   } else {
@@ -484,4 +528,5 @@ void BasicTable<Entry, Sync, Shape>::SetDeadline(const Key& key, int64_t deadlin
 #include "storage/table/due.h"
 #include "storage/table/grow.h"
 #include "storage/table/place.h"
+#include "storage/table/save.h"
 #include "storage/table/walk.h"

@@ -16,6 +16,7 @@ SOURCE = CXX | {".py", ".sh", ".js", ".mjs", ".ts", ".cmake"}
 # The longest matching folder decides; a folder always may include itself and what lies below it.
 ARROWS = {
     "storage": (["storage/"], ["absl/", "xxhash.h"]),
+    "storage/snapshot": (["storage/"], ["absl/", "lzf.h"]),
     "storage/token": (["storage/"], ["absl/", "xxhash.h", "openssl/"]),
     "protocol": (["protocol/"], ["absl/"]),
     # session.h and clients.h: what one connection is, seen from both sides. It holds what storage calls
@@ -23,7 +24,8 @@ ARROWS = {
     "server": (["server/session.h", "server/clients.h", "storage/wait/waiter.h", "storage/effect.h",
                 "storage/watch.h", "storage/sync/mutex.h"], ["absl/"]),
     # The record library and the token's text are what native commands are made of: any host calls them directly.
-    "server/commands": (["protocol/", "storage/store.h", "storage/effect.h", "storage/record/", "storage/token/token.h", "storage/clock.h", "server/session.h", "server/clients.h", "server/version.h",
+    "server/commands": (["protocol/", "storage/store.h", "storage/effect.h", "storage/record/", "storage/token/token.h", "storage/clock.h",
+                         "storage/snapshot/rdb_reader.h", "storage/snapshot/rdb_writer.h", "server/session.h", "server/clients.h", "server/version.h",
                          "server/check.h",
                          "server/admin/"], ["absl/"]),
     "server/journal": (["protocol/", "storage/", "server/commands/dispatch.h",
@@ -40,7 +42,7 @@ FREE = ("server/main.cc", "tests/", "bench/", "examples/")
 KNOWN_TOP = {"server", "storage", "protocol", "tests", "bench", "examples"}
 
 # Headers of other libraries, and the system's sockets: free nowhere, allowed where ARROWS says so.
-LIBRARIES = ("absl/", "boost/", "openssl/", "xxhash.h", "gtest/", "gmock/", "benchmark/", "hiredis/",
+LIBRARIES = ("absl/", "boost/", "openssl/", "xxhash.h", "lzf.h", "gtest/", "gmock/", "benchmark/", "hiredis/",
              "sys/socket.h", "sys/epoll.h", "netinet/", "arpa/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')

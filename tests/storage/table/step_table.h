@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -176,6 +177,13 @@ struct Change {
   uint32_t key = 0;
 };
 
+// What a key held at one moment.
+struct Held {
+  int version;
+  int64_t deadline_ms;
+  bool operator==(const Held&) const = default;
+};
+
 template <class Sync, class Shape>
 class StepTable {
  public:
@@ -289,6 +297,66 @@ class StepTable {
     std::array<int, kKeys> at_{};
   };
 
+  // One cut after another, each saved while the writers go on.
+  class Saver {
+   public:
+    explicit Saver(StepTable& of) : of_(of) {}
+
+    // Saves so many lines at a time.
+    void Save(uint32_t lines) {
+      OneCut cut(of_, ++epoch_);
+      Locked([&] {
+        cut.expected = of_.Holds();
+        of_.table_.BeginCut(cut);
+      });
+      uint64_t position = 0;
+      for (bool all = false; !all;) {
+        Locked([&] {
+          uint32_t saved = 0;
+          all = of_.table_.SaveNext(&position, [&] { return ++saved == lines; });
+          if (all) of_.table_.EndCut();
+        });
+      }
+      of_.schedule_.Expect(cut.saved == cut.expected, "what was there at the cut is saved as it was [T8]");
+      changed_meanwhile += Locked([&] { return of_.Holds(); }) != cut.expected ? 1 : 0;
+    }
+    // A cut that is given up after a few lines.
+    void GiveUp(uint32_t lines) {
+      OneCut cut(of_, ++epoch_);
+      Locked([&] { of_.table_.BeginCut(cut); });
+      Locked([&] {
+        uint64_t position = 0;
+        of_.table_.SaveNext(&position, [&] { return lines-- == 0; });
+        of_.table_.EndCut();
+      });
+    }
+
+    uint64_t changed_meanwhile = 0;
+
+   private:
+    struct OneCut final : Cut<StepEntry> {
+      OneCut(StepTable& table, uint32_t epoch) : Cut<StepEntry>(epoch), of(table) {}
+      void Save(const Item& item) override {
+        of.schedule_.Expect(saved.emplace(of.KeyOf(item), of.HeldIn(item)).second, "a key is saved once [T8]");
+      }
+      StepTable& of;
+      std::map<uint32_t, Held> expected, saved;
+    };
+    template <class Body>
+    auto Locked(Body body) {
+      const BasicEpochGuard<Sync> guard;
+      of_.mutex_.Lock();
+      struct Unlocks {
+        StepMutex& mutex;
+        ~Unlocks() { mutex.Unlock(); }
+      } const unlocks{of_.mutex_};
+      return body();
+    }
+
+    StepTable& of_;
+    uint32_t epoch_ = 0;
+  };
+
  private:
   // Deadlines tell key and version, so that a cell proves itself:
   //
@@ -331,6 +399,25 @@ class StepTable {
                        "a deadline and a shape were there at one moment [T2]");
     return static_cast<int>(version);
   }
+  Held HeldIn(const Item& item) const {
+    return {VersionOf(item), item.entry != nullptr ? item.entry->deadline_ms() : DeadlineOfCell(item.cell, kBase)};
+  }
+  // The lock is held.
+  std::map<uint32_t, Held> Holds() const {
+    std::map<uint32_t, Held> held;
+    for (uint32_t key = 0; key < kKeys; ++key) {
+      const Now& now = now_[key];
+      if (!now.there()) continue;
+      Item item;
+      item.entry = now.entry;
+      item.shape = now.shape;
+      item.cell = CellOf(now.deadline_ms);
+      item.words[0] = StepKey(key).words[0];
+      item.words[1] = StepKey(key).words[1];
+      held[key] = HeldIn(item);
+    }
+    return held;
+  }
   uint32_t Visit(const Item& item, uint64_t begun) const {
     const uint32_t key = KeyOf(item);
     schedule_.Expect(states_[key].Explain(VersionOf(item), 0, begun, schedule_.stale()) >= 0,
@@ -371,6 +458,7 @@ class StepTable {
     if (!now_[key].there()) return;
     const int version = NewVersion(key, now_[key].shape);
     now_[key].deadline_ms = DeadlineOf(key, version);
+    table_.SaveBefore(StepKey(key));
     if (now_[key].entry != nullptr)
       now_[key].entry->set_deadline_ms(now_[key].deadline_ms);
     else
