@@ -48,6 +48,13 @@ inline constexpr absl::string_view kDigestLength =
     "ERR digest must be exactly 16 hexadecimal characters";
 inline constexpr absl::string_view kInvalidCondition =
     "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE";
+inline constexpr absl::string_view kBusyKey = "BUSYKEY Target key name already exists.";
+inline constexpr absl::string_view kTtlRange = "ERR Invalid TTL value, must be >= 0";
+inline constexpr absl::string_view kIdleTimeRange = "ERR Invalid IDLETIME value, must be >= 0";
+inline constexpr absl::string_view kFreqRange = "ERR Invalid FREQ value, must be >= 0 and <= 255";
+inline constexpr absl::string_view kDumpVersionOrSum =
+    "ERR DUMP payload version or checksum are wrong";
+inline constexpr absl::string_view kDumpFormat = "ERR Bad data format";
 inline constexpr absl::string_view kBitArgument = "ERR The bit argument must be 1 or 0.";
 inline constexpr absl::string_view kBitOpNot =
     "ERR BITOP NOT must be called with a single source key.";

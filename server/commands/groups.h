@@ -22,6 +22,7 @@ absl::Span<const CommandSpec> KeyCommands();         // key_commands.cc: DEL, RE
 absl::Span<const CommandSpec> LifetimeCommands();    // lifetime_commands.cc: EXPIRE, TTL, ...
 absl::Span<const CommandSpec> ScanCommands();        // scan_commands.cc: SCAN, KEYS, RANDOMKEY
 absl::Span<const CommandSpec> ObjectCommands();      // object_commands.cc: OBJECT
+absl::Span<const CommandSpec> DumpCommands();        // dump_commands.cc: DUMP, RESTORE
 absl::Span<const CommandSpec> ConfigCommands();  // config_commands.cc: CONFIG
 absl::Span<const CommandSpec> StringCommands();         // string_commands.cc: GET, SET, ...
 absl::Span<const CommandSpec> StringManyCommands();     // string_many_commands.cc: MGET, MSET, MSETNX

@@ -44,7 +44,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),
       BitFieldCommands(),
       KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
-      ObjectCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
+      ObjectCommands(),       DumpCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
       IdemThrottleCommands(), IdemStatsCommands(),
   };

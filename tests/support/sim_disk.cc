@@ -146,6 +146,13 @@ void SimInode::Sync(size_t writes) {
   unsynced.erase(unsynced.begin(), unsynced.begin() + static_cast<std::ptrdiff_t>(writes));
 }
 
+void SimInode::CutLast(size_t kept) {
+  SimWrite& last = unsynced.back();
+  if (last.truncate || kept >= last.bytes.size()) return;
+  now.resize(last.offset + kept);
+  last.bytes.resize(kept);
+}
+
 void SimDiskState::Place(absl::string_view path, std::shared_ptr<SimInode> inode) {
   names[std::string(path)] = inode;
   unsynced_names.push_back({std::string(SimParent(path)), "", std::string(path), std::move(inode)});
@@ -168,6 +175,23 @@ void SimDiskState::SyncDirectory(absl::string_view directory) {
   for (const SimNameChange& change : unsynced_names)
     if (change.directory == directory) Change(change, false, &durable_names);
   std::erase_if(unsynced_names, [&](const SimNameChange& change) { return change.directory == directory; });
+}
+
+SimDiskState SimDiskState::Copy(std::shared_ptr<SimInode>* copy_of) const {
+  std::map<const SimInode*, std::shared_ptr<SimInode>> copies;
+  const auto copied = [&](const std::shared_ptr<SimInode>& inode) {
+    if (inode == nullptr) return inode;
+    std::shared_ptr<SimInode>& copy = copies[inode.get()];
+    if (copy == nullptr) copy = std::make_shared<SimInode>(*inode);
+    return copy;
+  };
+  SimDiskState copy;
+  for (const auto& [path, inode] : names) copy.names[path] = copied(inode);
+  for (const auto& [path, inode] : durable_names) copy.durable_names[path] = copied(inode);
+  copy.unsynced_names = unsynced_names;
+  for (SimNameChange& change : copy.unsynced_names) change.inode = copied(change.inode);
+  if (copy_of != nullptr) *copy_of = copied(*copy_of);
+  return copy;
 }
 
 SimDiskState SimDiskState::AfterCrash(const SimPlan& plan) const {

@@ -29,6 +29,7 @@ struct SimInode {
 
   void Do(SimWrite write);
   void Sync(size_t writes);  // the oldest ones
+  void CutLast(size_t kept);  // of the last write, which is under way, only so many bytes were written
 };
 
 // One change of the names since the last sync of `directory`.
@@ -71,6 +72,8 @@ struct SimDiskState {
   void Remove(absl::string_view path);
   void Move(absl::string_view from, absl::string_view to);
   void SyncDirectory(absl::string_view directory);
+  // A copy of its own, in which the same is unsynced. `copy_of`, where given, becomes the copy's.
+  SimDiskState Copy(std::shared_ptr<SimInode>* copy_of = nullptr) const;
   SimDiskState AfterCrash(const SimPlan& plan) const;
   std::vector<SimPlan> Extremes() const;
 };

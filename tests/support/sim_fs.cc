@@ -42,6 +42,7 @@ struct SimFs::Disk {
   uint64_t fail_from ABSL_GUARDED_BY(mutex) = 0;
   uint64_t fail_to ABSL_GUARDED_BY(mutex) = 0;
   SimFault fault ABSL_GUARDED_BY(mutex) = SimFault::kIo;
+  std::shared_ptr<SimInode> appended ABSL_GUARDED_BY(mutex);  // while an append is in its middle
   bool off ABSL_GUARDED_BY(mutex) = false;
   bool lie ABSL_GUARDED_BY(mutex) = false;
 
@@ -102,8 +103,12 @@ class SimFile final : public File {
       if (!writable_) return absl::UnavailableError(absl::StrCat(path_, ": Bad file descriptor"));
       if (half) bytes = bytes.substr(0, bytes.size() / 2);
       inode_->Do({false, inode_->now.size(), std::string(bytes)});
+      disk_->appended = inode_;
     }
-    return disk_->Finish(Kind::kAppend, path_, half);
+    const absl::Status status = disk_->Finish(Kind::kAppend, path_, half);
+    MutexLock lock(disk_->mutex);
+    disk_->appended = nullptr;
+    return status;
   }
 
   absl::StatusOr<std::string> ReadAt(uint64_t offset, size_t size) override {
@@ -241,7 +246,18 @@ std::unique_ptr<SimFs> SimFs::AfterKill() const {
   auto after = std::make_shared<Disk>();
   MutexLock lock(disk_->mutex);
   MutexLock mine(after->mutex);
-  after->state = disk_->state.AfterCrash({});
+  after->state = disk_->state.Copy();
+  return std::unique_ptr<SimFs>(new SimFs(after));
+}
+
+std::unique_ptr<SimFs> SimFs::AfterKill(uint64_t seed) const {
+  auto after = std::make_shared<Disk>();
+  MutexLock lock(disk_->mutex);
+  MutexLock mine(after->mutex);
+  std::shared_ptr<SimInode> appended = disk_->appended;
+  after->state = disk_->state.Copy(&appended);
+  if (appended != nullptr && !appended->unsynced.empty())
+    appended->CutLast(SimRandom(seed)() % (appended->unsynced.back().bytes.size() + 1));
   return std::unique_ptr<SimFs>(new SimFs(after));
 }
 

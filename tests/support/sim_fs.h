@@ -62,8 +62,10 @@ class SimFs final : public storage::FileSystem {
   // garbled, each name lost or kept alone.
   size_t extremes() const;
   std::unique_ptr<SimFs> AfterExtreme(size_t number) const;
-  // A killed process: all that it wrote is there.
+  // A killed process: all that it wrote is there, and as unsynced as it was. With a seed, inside the hook of an append: of
+  // that only a beginning was written.
   std::unique_ptr<SimFs> AfterKill() const;
+  std::unique_ptr<SimFs> AfterKill(uint64_t seed) const;
 
   // --- for checks: what is there now, without counting as a call.
   std::string Contents(absl::string_view path) const;  // "" when absent

@@ -162,6 +162,28 @@ TEST_F(SimFsTest, AKilledProcessLosesNothing) {
   EXPECT_EQ(fs_.AfterKill()->Contents("/d/log"), "all");
 }
 
+TEST_F(SimFsTest, WhatAKilledProcessDidNotSyncCanStillBeLost) {
+  auto file = Safe("/d/log", "kept");
+  ASSERT_TRUE(file->Append("x").ok());
+  const auto next = fs_.AfterKill();
+  std::set<std::string> seen;
+  for (uint64_t seed = 0; seed < kDraws; ++seed) seen.insert(next->AfterCrash(seed)->Contents("/d/log"));
+  EXPECT_TRUE(seen.count("kept") && seen.count("keptx"));
+  EXPECT_EQ(next->Contents("/d/log"), "keptx");
+}
+
+TEST_F(SimFsTest, AKillInsideAnAppendLeavesABeginningOfIt) {
+  auto file = Safe("/d/log", "");
+  ASSERT_TRUE(file->Append("whole").ok());
+  std::set<std::string> seen;
+  fs_.OnCall([&](const SimCall&) {
+    for (uint64_t seed = 0; seed < kDraws; ++seed) seen.insert(fs_.AfterKill(seed)->Contents("/d/log"));
+  });
+  ASSERT_TRUE(file->Append("ab").ok());
+  EXPECT_EQ(seen, (std::set<std::string>{"whole", "wholea", "wholeab"}));
+  EXPECT_EQ(fs_.Contents("/d/log"), "wholeab");
+}
+
 TEST_F(SimFsTest, TheHookSeesAChangeThatCanStillBeLostAndASyncThatHasNotHappened) {
   auto file = Safe("/d/log", "");
   std::vector<SimCall::Kind> kinds;

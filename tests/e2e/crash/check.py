@@ -112,7 +112,7 @@ class Check:
             word = text(reply)
             if word != "CONSUMED" and token.won_by is None and not token.refused and key not in racing:
                 self.k.violation(f"{key}: a token that nobody consumed is {word}")
-            self.k.shared_reply(key, "the check", word)
+            self.k.shared_reply(key, "the check", word, token.refused)
 
     def gone_tokens(self):
         gone = self.k.consumed[-SAMPLE:]

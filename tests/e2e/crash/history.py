@@ -56,7 +56,7 @@ class SharedToken:
     def __init__(self, issued):
         self.issued = issued    # by IDEM.TOKEN; made by SET it reads UNISSUED once it is gone
         self.won_by = None      # who was told CONSUMED
-        self.refused = False    # somebody was told that it is gone: from then on nobody may win
+        self.refused = False    # somebody was told that it is gone: who asks after that must not win
 
 
 class Knowledge:
@@ -80,13 +80,14 @@ class Knowledge:
         with self.lock:
             self.violations.append(text)
 
-    def shared_reply(self, key, who, status):
+    def shared_reply(self, key, who, status, refused_before):
+        """`refused_before`: somebody had been told that it is gone when this request was sent."""
         with self.lock:
             token = self.shared[key]
             if status == "CONSUMED":
                 if token.won_by is not None:
                     self.violations.append(f"{key}: won by {who} after {token.won_by} had won it")
-                elif token.refused:
+                elif refused_before:
                     self.violations.append(f"{key}: won by {who} after somebody was told that it is gone")
                 token.won_by = who
             elif status == "DUPLICATE" or (status == "UNISSUED" and not token.issued):

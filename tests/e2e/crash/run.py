@@ -15,7 +15,7 @@ from check import Check  # noqa: E402
 from history import Knowledge  # noqa: E402
 from lib.server import find_binary  # noqa: E402
 from power_cut import Impossible, power_cut  # noqa: E402
-from worker import Worker  # noqa: E402
+from worker import Couple, Worker  # noqa: E402
 
 WORKERS = 4
 ROUNDS_PER_WORLD = 8
@@ -74,6 +74,8 @@ class World:
         depth = self.random.choice((1, 4, 16))
         self.workers = [Worker(i, self.incarnation, self.knowledge, self.random.random(), not self.options.plain, depth)
                         for i in range(WORKERS)]
+        if not self.options.plain:
+            self.workers.append(Couple(WORKERS, self.incarnation, self.knowledge, self.random.random(), True, 1))
         for worker in self.workers:
             worker.port = self.process.port
             worker.start()

@@ -1,5 +1,6 @@
 """One client under load: pipelines of requests on keys of its own and on shared ones, each reply put into the knowledge."""
 import random
+import select
 import threading
 
 from shim import Closed, Connection, Error, Timeout
@@ -285,7 +286,8 @@ class Worker(threading.Thread):
             return None
         key = names[-1 - self.random.randrange(min(len(names), 30))]
         op = Op(("IDEM.CONSUME", key, "REASON"), {}, {})
-        op.took = lambda reply: self.k.shared_reply(key, self.name, self.expect_text(op, reply))
+        refused = self.k.shared[key].refused
+        op.took = lambda reply: self.k.shared_reply(key, self.name, self.expect_text(op, reply), refused)
         return op
 
     def look(self, busy):
@@ -350,3 +352,59 @@ class Worker(threading.Thread):
         self.check(op, isinstance(word, str) and (size is None or len(word) == size), reply)
         return word
 
+
+class Couple(Worker):
+    """One that works and one that waits for the answer: what the waiter is told must be as safe as what the worker is told."""
+
+    def run(self):
+        try:
+            with Connection(self.port, timeout=60.0) as works:
+                while not self.stopping.is_set():
+                    with Connection(self.port, timeout=60.0) as waits:
+                        while not self.stopping.is_set() and self.together(works, waits):
+                            pass
+        except (Closed, OSError):
+            pass
+        except Timeout:
+            self.problem = "no reply within 60 s"
+        except AssertionError as problem:
+            self.problem = str(problem)
+
+    def together(self, works, waits):
+        """False: the waiter was left waiting."""
+        op = self.reserve(set())
+        self.one(works, op)
+        key = op.words[1]
+        if self.k.keys.get(key, ABSENT) == ABSENT:
+            return True
+        waits.send("IDEM.RESERVE", key, "CLAIM", "waits", "LEASE", LEASE, "WAIT", "30000")
+        if self.random.random() < 0.5:
+            self.stopping.wait(0.001)
+        fence, result = self.k.keys[key][1], f"r{self.random.randrange(1000)}"
+        op = Op(("IDEM.COMPLETE", key, fence, result), {key: self.k.keys[key]}, {key: done(fence, result, 0)})
+        op.took = lambda reply: self.expect(op, reply, "OK")
+        self.unsure = [op]
+        works.send(*op.words)
+        answer = None
+        if works.sock in select.select([works.sock, waits.sock], [], [], 60)[0]:
+            answer = works.read()
+            if isinstance(answer, Error):
+                self.take(op, [answer])
+                self.unsure = []
+                return False
+        told = waits.read()
+        if not isinstance(told, Error):
+            self.check(op, [text(part) for part in (told[0], told[5])] == ["DONE", result], told)
+            with self.k.lock:
+                self.k.shown_done[key] = op.after[key]
+        elif told.code not in NOT_DONE:
+            self.check(op, False, told)
+        self.take(op, [answer or works.read()])
+        self.unsure = []
+        return True
+
+    def one(self, connection, op):
+        self.unsure = [op]
+        connection.send(*op.words)
+        self.take(op, [connection.read()])
+        self.unsure = []

@@ -1,0 +1,313 @@
+// The campaign: a server over a simulated disk is crashed at every call that it makes, and every recovery must be right.
+//
+//   crash_states [STATES] [SEED]     SEED also from IDEMD_SEED; the first wrong state is printed with its seed
+//
+// A run draws requests; in the middle of each file call the disk is copied, a crash is drawn, and the next process
+// recovers from the copy, itself crashed in the middle of its calls now and then. What must hold:
+//   - the server starts;
+//   - the keys are those after some unit, not before the last one that was acknowledged (under `always`, and after a mere
+//     kill: any reply; else: what WAITAOF or a rewrite had synced);
+//   - fences go on above every one that was given out, tokens are recognised;
+//   - a second recovery finds the same.
+// Some runs go on with the recovered server, so that later crashes meet logs of several lives.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/admin/log.h"
+#include "tests/crash/history.h"
+#include "tests/crash/sim_server.h"
+#include "tests/crash/workload.h"
+#include "tests/support/seed.h"
+#include "tests/support/sim_fs.h"
+
+namespace idemd::testing {
+namespace {
+
+using server::SyncPolicy;
+using storage::Lsn;
+
+constexpr int64_t kStartMs = 1'700'000'000'000;
+constexpr uint64_t kStatesDefault = 20'000;
+
+struct Totals {
+  uint64_t states = 0, calls = 0, runs = 0, units = 0, in_recovery = 0, torn = 0, lives = 0;
+};
+
+// One run: lives of a server over one disk.
+class Run {
+ public:
+  Run(uint64_t seed, const SimOptions& options, bool lie, Totals& totals)
+      : seed_(seed), random_(seed), options_(options), lie_(lie), totals_(totals) {}
+
+  // What went wrong, "" when nothing.
+  std::string Go(uint64_t states_max);
+
+ private:
+  enum class Crash : uint8_t { kPower, kKill };
+  void Live();
+  void OnCall();
+  void End();
+  void Examine(std::unique_ptr<SimFs> disk, Crash crash, const std::string& how);
+  // Recovers from `disk`; returns the LSN that it stands for, or notes what is wrong.
+  std::optional<Lsn> Recover(SimFs& disk, Lsn least, uint64_t fence, const std::string& how);
+  Lsn Least(Crash crash) const;
+  void Wrong(const std::string& how, const std::string& what, const SimFs* disk) {
+    if (!problem_.empty()) return;
+    problem_ = absl::StrCat("seed ", seed_, ", call ", fs_->calls(), ", ", how, ": ", what);
+    if (disk != nullptr) absl::StrAppend(&problem_, "\n  the disk before the crash:\n", fs_->Describe());
+  }
+  uint64_t Below(uint64_t limit) { return random_() % limit; }
+
+  const uint64_t seed_;
+  std::mt19937_64 random_;
+  const SimOptions options_;
+  const bool lie_;
+  Totals& totals_;
+  std::unique_ptr<SimFs> fs_;
+  SimTime time_{kStartMs};
+  storage::FakeClock clock_{kStartMs};
+  History history_;
+  SimData* data_ = nullptr;  // while a life lasts
+  // Where this life ends, in the middle of a call; what the server does after that has never happened.
+  uint64_t ends_at_call_ = 0;
+  std::unique_ptr<SimFs> left_;
+  Lsn durable_ = 0;          // by the end of the last life
+  std::string token_;        // acknowledged
+  std::string problem_;
+  uint64_t states_max_ = 0;
+};
+
+std::string Run::Go(uint64_t states_max) {
+  states_max_ = totals_.states + states_max;
+  fs_ = std::make_unique<SimFs>();
+  (void)fs_->MakeDirectory("/data");
+  (void)fs_->SyncDirectory("/");
+  ++totals_.runs;
+  for (uint64_t life = 0, lives = 1 + Below(4); life < lives && problem_.empty() && totals_.states < states_max_; ++life) Live();
+  return problem_;
+}
+
+void Run::Live() {
+  ++totals_.lives;
+  fs_->LieAboutSync(lie_);
+  ends_at_call_ = fs_->calls() + (Below(2) == 0 ? Below(400) : UINT64_MAX / 2);
+  fs_->OnCall([this](const SimCall&) { OnCall(); });
+  absl::StatusOr<std::unique_ptr<SimData>> data = SimData::Recover(*fs_, time_, clock_, history_, options_);
+  if (!data.ok()) return Wrong("at the start of a life", std::string(data.status().message()), fs_.get());
+  data_ = data->get();
+  {
+    SimServer server(*data_, kStartMs);
+    Workload workload(server, random_);
+    for (uint64_t step = 0, steps = 10 + Below(60); step < steps && problem_.empty(); ++step) {
+      workload.Step();
+      ++totals_.units;
+      if (Below(3) == 0) {
+        const int64_t ms = static_cast<int64_t>(Below(8) == 0 ? Below(3000) : Below(60));
+        time_.AdvanceMs(ms);
+        clock_.AdvanceMs(ms);
+        data_->store().Tick();
+      }
+      if (Below(3) != 0) {
+        data_->log().Release(history_.last());
+        token_ = workload.token();
+      }
+      if (Below(25) == 0) (void)data_->persistence().RewriteInBackground();
+      if (Below(60) == 0) data_->persistence().SaveNow([](const absl::Status&) {});
+      if (Below(20) == 0) data_->persistence().WaitSynced(history_.last(), 0, [](bool) {});
+      if (left_ != nullptr) break;
+      history_.Settle(std::min(Least(Crash::kPower), Least(Crash::kKill)));
+      if (!data_->died().empty()) Wrong("in a sound world", "the server gave up: " + data_->died(), fs_.get());
+      if (totals_.states >= states_max_) break;
+    }
+    const Keys held = KeysOf(data_->store());
+    if (options_.fault == WatchedLog::Fault::kNone && left_ == nullptr) {
+      // Keys that have expired and were not swept yet are not shown.
+      Keys told = history_.now();
+      const int64_t now = clock_.NowMs();
+      std::erase_if(told, [&](const auto& entry) { return entry.second.deadline_ms <= now; });
+      if (told != held) Wrong("in memory", "effects do not tell what the store holds" + Differences(told, held), nullptr);
+    }
+  }
+  // A clean stop, in which this life may still end, or an end between two calls.
+  if (Below(3) == 0) {
+    if (absl::Status closed = data_->persistence().Close(Below(2) == 0); !closed.ok())
+      Wrong("at a clean stop", std::string(closed.message()), fs_.get());
+    if (left_ == nullptr) durable_ = history_.last();
+  }
+  if (left_ == nullptr) End();
+  std::unique_ptr<SimFs> next = std::move(left_);
+  fs_->OnCall(nullptr);
+  // A throw-away recovery says which state it is; what came later has never happened.
+  History none;
+  storage::FakeClock early(1000);
+  const auto copy = next->AfterKill();
+  absl::StatusOr<std::unique_ptr<SimData>> found = SimData::Recover(*copy, time_, early, none, options_);
+  data_ = nullptr;
+  if (!found.ok()) {
+    Wrong("at the end of a life", std::string(found.status().message()), fs_.get());
+  } else {
+    const std::optional<Lsn> at = history_.Match(durable_, KeysOf((*found)->store()));
+    if (!at.has_value()) {
+      Wrong("at the end of a life", "the keys were never like this", fs_.get());
+    } else {
+      durable_ = *at;
+      history_.ForgetAfter(*at);
+    }
+  }
+  data->reset();
+  fs_ = std::move(next);
+}
+
+// The next life begins with what is on the disk now.
+void Run::End() {
+  if (Below(2) == 0) {
+    durable_ = Least(Crash::kKill);
+    left_ = fs_->AfterKill(random_());
+  } else {
+    durable_ = Least(Crash::kPower);
+    left_ = fs_->AfterCrash(random_());
+  }
+}
+
+// What must be there after a crash now.
+Lsn Run::Least(Crash crash) const {
+  if (data_ == nullptr) return durable_;  // in the recovery at the start of a life
+  if (options_.fault == WatchedLog::Fault::kAnswersEarly) return data_->log().released();
+  if (crash == Crash::kKill || options_.sync == SyncPolicy::kAlways) return std::max(durable_, data_->log().released());
+  return std::max(durable_, data_->persistence().status().durable_lsn);
+}
+
+void Run::OnCall() {
+  ++totals_.calls;
+  if (!problem_.empty() || totals_.states >= states_max_ || left_ != nullptr) return;
+  const uint64_t draw = random_();
+  Examine(fs_->AfterCrash(draw), Crash::kPower, absl::StrCat("crash ", draw));
+  if (Below(3) == 0) Examine(fs_->AfterKill(draw), Crash::kKill, absl::StrCat("kill ", draw));
+  const size_t extremes = fs_->extremes();
+  if (extremes != 0) {
+    const size_t number = Below(extremes);
+    Examine(fs_->AfterExtreme(number), Crash::kPower, absl::StrCat("extreme ", number));
+  }
+  if (fs_->calls() >= ends_at_call_) End();
+}
+
+void Run::Examine(std::unique_ptr<SimFs> disk, Crash crash, const std::string& how) {
+  const Lsn least = Least(crash);
+  const uint64_t fence = history_.FenceUpTo(least);
+  // Crashes in the recovery itself: what they leave must be as good.
+  if (Below(4) == 0) {
+    const uint64_t every = 1 + Below(6);
+    uint64_t call = 0;
+    SimFs* const under_way = disk.get();
+    disk->OnCall([&, under_way](const SimCall&) {
+      if (++call % every != 0 || !problem_.empty()) return;
+      ++totals_.in_recovery;
+      const uint64_t draw = random_();
+      const auto left = Below(3) == 0 ? under_way->AfterKill() : under_way->AfterCrash(draw);
+      Recover(*left, least, fence, absl::StrCat(how, ", then in its recovery at change ", call, " crash ", draw));
+    });
+  }
+  const std::optional<Lsn> at = Recover(*disk, least, fence, how);
+  disk->OnCall(nullptr);
+  if (!at.has_value() || Below(4) != 0) return;
+  // What was served once stays, whatever happens next.
+  const auto again = Below(2) == 0 ? disk->AfterKill() : disk->AfterCrash(random_());
+  const std::optional<Lsn> later = Recover(*again, *at, fence, how + ", recovered, crashed again");
+  if (later.has_value() && *later != *at) Wrong(how, absl::StrCat("first as of ", *at, ", then as of ", *later), disk.get());
+}
+
+std::optional<Lsn> Run::Recover(SimFs& disk, Lsn least, uint64_t fence, const std::string& how) {
+  ++totals_.states;
+  History none;
+  storage::FakeClock early(1000);  // nothing has expired, and no fence comes from the clock
+  absl::StatusOr<std::unique_ptr<SimData>> data = SimData::Recover(disk, time_, early, none, options_);
+  if (!data.ok()) {
+    Wrong(how, absl::StrCat("refuses to start: ", data.status().message()), &disk);
+    return std::nullopt;
+  }
+  if ((*data)->persistence().status().torn_bytes_cut != 0) ++totals_.torn;
+  const Keys found = KeysOf((*data)->store());
+  const std::optional<Lsn> at = history_.Match(least, found);
+  if (!at.has_value()) {
+    Wrong(how, absl::StrCat("the keys were like this at no time since ", least, ", the last acknowledged unit",
+                            Differences(history_.now(), found)), &disk);
+    return std::nullopt;
+  }
+  if ((*data)->store().fences().Next() <= fence)
+    Wrong(how, absl::StrCat("fence ", fence, " had been given out, ", (*data)->store().fences().last(), " comes next"), &disk);
+  if (!token_.empty() && !(*data)->tokens().Read(0, token_).issued) Wrong(how, token_ + " is not recognised", &disk);
+  return at;
+}
+
+SimOptions Draw(uint64_t seed) {
+  SimOptions options;
+  static constexpr SyncPolicy kPolicies[] = {SyncPolicy::kAlways, SyncPolicy::kAlways, SyncPolicy::kAlways,
+                                             SyncPolicy::kEverySecond, SyncPolicy::kNever};
+  options.sync = kPolicies[seed % 5];
+  return options;
+}
+
+// Whether a planted fault is noticed within so many states.
+bool Caught(const char* name, const SimOptions& options, bool lie, uint64_t seed) {
+  Totals totals;
+  for (uint64_t run = 0; totals.states < 4000; ++run) {
+    const std::string problem = Run(seed + run, options, lie, totals).Go(4000 - totals.states);
+    if (problem.empty()) continue;
+    std::printf("control caught after %llu states: %s\n", static_cast<unsigned long long>(totals.states), name);
+    return true;
+  }
+  std::printf("BLIND  %s went unnoticed in %llu states\n", name, static_cast<unsigned long long>(totals.states));
+  return false;
+}
+
+int Main(uint64_t states, uint64_t seed) {
+  server::SetLogLevel(server::kLogWarning + 1);  // every torn end is worth a line, and this tears thousands
+  std::printf("IDEMD_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  int failed = 0;
+  const SimOptions always;
+  SimOptions forgets = always, early = always;
+  forgets.fault = WatchedLog::Fault::kForgetsDeletes;
+  early.fault = WatchedLog::Fault::kAnswersEarly;
+  SimOptions everysec = early;
+  everysec.sync = SyncPolicy::kEverySecond;
+  const bool caught[] = {Caught("a sync that lies", always, true, seed), Caught("a deletion that is not logged", forgets, false, seed),
+                         Caught("a reply before its sync", early, false, seed),
+                         Caught("everysec judged as always", everysec, false, seed)};
+  for (const bool one : caught) failed += one ? 0 : 1;
+
+  Totals totals;
+  const auto begin = std::chrono::steady_clock::now();
+  uint64_t bad = 0;
+  for (uint64_t run = 0; totals.states < states && bad < 5; ++run) {
+    const std::string problem = Run(seed + run, Draw(seed + run), false, totals).Go(states - totals.states);
+    if (problem.empty()) continue;
+    ++bad;
+    std::printf("FAILED  %s\n", problem.c_str());
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::printf(
+      "%llu states (%llu of them in recoveries, %llu with a torn end) at %llu calls of %llu runs, %llu lives and %llu units, in %.1f s; seeds %llu to %llu\n",
+      static_cast<unsigned long long>(totals.states), static_cast<unsigned long long>(totals.in_recovery),
+      static_cast<unsigned long long>(totals.torn), static_cast<unsigned long long>(totals.calls),
+      static_cast<unsigned long long>(totals.runs), static_cast<unsigned long long>(totals.lives),
+      static_cast<unsigned long long>(totals.units), seconds, static_cast<unsigned long long>(seed),
+      static_cast<unsigned long long>(seed + totals.runs - 1));
+  failed += static_cast<int>(bad);
+  std::printf("%llu passed, %d failed\n", static_cast<unsigned long long>(totals.states + 4 - static_cast<uint64_t>(failed)), failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace idemd::testing
+
+int main(int argc, char** argv) {
+  uint64_t states = idemd::testing::kStatesDefault;
+  uint64_t seed = idemd::TestSeed() % 1'000'000'000;
+  if (argc > 1 && !absl::SimpleAtoi(argv[1], &states)) return 2;
+  if (argc > 2 && !absl::SimpleAtoi(argv[2], &seed)) return 2;
+  return idemd::testing::Main(states, seed);
+}

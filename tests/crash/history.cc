@@ -1,0 +1,212 @@
+// Replays effects into plain maps, and compares.
+#include "tests/crash/history.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "storage/record/record.h"
+
+namespace idemd::testing {
+
+using storage::DbIndex;
+using storage::Effect;
+using storage::EffectKind;
+using storage::Lsn;
+
+namespace {
+
+uint64_t FenceOf(absl::string_view value) {
+  storage::Record record;
+  std::string scratch;
+  if (storage::ParseText(value, scratch, record) != storage::ParseVerdict::kRecord) return 0;
+  return record.fence;
+}
+
+std::string Prefix(DbIndex db) { return absl::StrCat(db, " "); }
+
+void EraseDb(DbIndex db, Keys* keys) {
+  const std::string prefix = Prefix(db);
+  std::erase_if(*keys, [&](const auto& entry) { return absl::string_view(entry.first).substr(0, prefix.size()) == prefix; });
+}
+
+void SwapDbs(DbIndex a, DbIndex b, Keys* keys) {
+  Keys swapped;
+  for (auto& [name, held] : *keys) {
+    const size_t space = name.find(' ');
+    DbIndex db = 0;
+    (void)absl::SimpleAtoi(name.substr(0, space), &db);
+    const DbIndex to = db == a ? b : db == b ? a : db;
+    swapped[NameOf(to, absl::string_view(name).substr(space + 1))] = std::move(held);
+  }
+  *keys = std::move(swapped);
+}
+
+std::string Shown(const Keys& keys, const std::string& name) {
+  const auto found = keys.find(name);
+  if (found == keys.end()) return "nothing";
+  return absl::StrCat("\"", found->second.value.substr(0, 160), "\" until ", found->second.deadline_ms);
+}
+
+// The names under which two maps differ.
+std::set<std::string> Different(const Keys& a, const Keys& b) {
+  std::set<std::string> names;
+  auto i = a.begin();
+  auto j = b.begin();
+  while (i != a.end() || j != b.end()) {
+    if (j == b.end() || (i != a.end() && i->first < j->first)) {
+      names.insert(i++->first);
+    } else if (i == a.end() || j->first < i->first) {
+      names.insert(j++->first);
+    } else {
+      if (!(i->second == j->second)) names.insert(i->first);
+      ++i, ++j;
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string NameOf(DbIndex db, absl::string_view key) { return absl::StrCat(Prefix(db), key); }
+
+Keys KeysOf(storage::Store& store) {
+  Keys keys;
+  storage::Unit unit(store);
+  unit.LockAll();
+  std::string scratch;
+  for (DbIndex db = 0; db < storage::kDatabases; ++db) {
+    unit.ForEach(db, [&](absl::string_view key, const storage::KeyView& view) {
+      keys[NameOf(db, key)] = {std::string(storage::StringValue(view, scratch)), view.deadline_ms};
+    });
+  }
+  return keys;
+}
+
+std::string Differences(const Keys& expected, const Keys& found) {
+  std::string text;
+  int left = 3;
+  for (const std::string& name : Different(expected, found)) {
+    if (left-- == 0) break;
+    absl::StrAppend(&text, "\n    ", name, ": expected ", Shown(expected, name), ", found ", Shown(found, name));
+  }
+  return text;
+}
+
+void History::Add(Lsn lsn, absl::Span<const Effect> effects) {
+  Unit& unit = units_.emplace_back();
+  unit.lsn = lsn;
+  for (const Effect& effect : effects) {
+    unit.effects.push_back({effect, std::string(effect.key), std::string(effect.value)});
+    if (effect.kind == EffectKind::kSet) unit.fence = std::max(unit.fence, FenceOf(effect.value));
+  }
+}
+
+void History::Apply(const Unit& unit, Keys* keys) {
+  for (const Copy& copy : unit.effects) {
+    const Effect& effect = copy.effect;
+    const std::string name = NameOf(effect.db, copy.key);
+    switch (effect.kind) {
+      case EffectKind::kSet:
+        (*keys)[name] = {copy.value, effect.deadline_ms};
+        break;
+      case EffectKind::kDelete:
+        keys->erase(name);
+        break;
+      case EffectKind::kExpireAt:
+      case EffectKind::kPersist:
+        if (const auto found = keys->find(name); found != keys->end())
+          found->second.deadline_ms = effect.kind == EffectKind::kPersist ? storage::kNoDeadline : effect.deadline_ms;
+        break;
+      case EffectKind::kFlushDb:
+        EraseDb(effect.db, keys);
+        break;
+      case EffectKind::kFlushAll:
+        keys->clear();
+        break;
+      case EffectKind::kSwapDb:
+        SwapDbs(effect.db, effect.other_db, keys);
+        break;
+    }
+  }
+}
+
+void History::Settle(Lsn lsn) {
+  while (!units_.empty() && units_.front().lsn <= lsn) {
+    Apply(units_.front(), &settled_);
+    settled_lsn_ = units_.front().lsn;
+    settled_fence_ = std::max(settled_fence_, units_.front().fence);
+    units_.pop_front();
+  }
+}
+
+std::optional<Lsn> History::Match(Lsn lsn, const Keys& found) const {
+  Keys keys = settled_;
+  auto next = units_.begin();
+  Lsn at = settled_lsn_;
+  for (; next != units_.end() && next->lsn <= lsn; ++next) {
+    Apply(*next, &keys);
+    at = next->lsn;
+  }
+  std::set<std::string> wrong = Different(keys, found);
+  while (true) {
+    if (wrong.empty()) return at;
+    if (next == units_.end()) return std::nullopt;
+    const bool whole = std::any_of(next->effects.begin(), next->effects.end(),
+                                   [](const Copy& copy) { return copy.effect.kind >= EffectKind::kFlushDb; });
+    Apply(*next, &keys);
+    at = next->lsn;
+    if (whole) {
+      wrong = Different(keys, found);
+    } else {
+      for (const Copy& copy : next->effects) {
+        const std::string name = NameOf(copy.effect.db, copy.key);
+        const auto a = keys.find(name);
+        const auto b = found.find(name);
+        const bool same = a == keys.end() ? b == found.end() : b != found.end() && a->second == b->second;
+        same ? (void)wrong.erase(name) : (void)wrong.insert(name);
+      }
+    }
+    ++next;
+  }
+}
+
+void History::ForgetAfter(Lsn lsn) {
+  Settle(lsn);
+  units_.clear();
+}
+
+Keys History::now() const {
+  Keys keys = settled_;
+  for (const Unit& unit : units_) Apply(unit, &keys);
+  return keys;
+}
+
+uint64_t History::FenceUpTo(Lsn lsn) const {
+  uint64_t fence = settled_fence_;
+  for (const Unit& unit : units_)
+    if (unit.lsn <= lsn) fence = std::max(fence, unit.fence);
+  return fence;
+}
+
+Lsn WatchedLog::Append(absl::Span<const Effect> effects) {
+  if (fault_ == Fault::kForgetsDeletes) {
+    std::vector<Effect> left;
+    for (const Effect& effect : effects)
+      if (effect.kind != EffectKind::kDelete) left.push_back(effect);
+    if (!left.empty()) last_ = log_.Append(left);
+  } else {
+    last_ = log_.Append(effects);
+  }
+  history_.Add(last_, effects);
+  SetRefusing(log_.refusing());
+  return last_;
+}
+
+void WatchedLog::Release(Lsn lsn) {
+  if (fault_ != Fault::kAnswersEarly) log_.Release(lsn);
+  SetRefusing(log_.refusing());
+}
+
+}  // namespace idemd::testing

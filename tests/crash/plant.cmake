@@ -1,0 +1,20 @@
+# idemd_planted(NAME SOURCE FROM TO): the server, built with one line of one source changed: a fault that a suite must notice.
+# The change is made to a copy; configuring fails when the line is no longer there.
+function(idemd_planted name source from to)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${source})
+  file(READ ${CMAKE_SOURCE_DIR}/${source} text)
+  string(FIND "${text}" "${from}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "${name}: ${source} has no longer the line in which a fault is planted: ${from}")
+  endif()
+  string(REPLACE "${from}" "${to}" text "${text}")
+  get_filename_component(file ${source} NAME)
+  set(copy ${CMAKE_CURRENT_BINARY_DIR}/${name}/${file})
+  file(GENERATE OUTPUT ${copy} CONTENT "${text}")
+  get_target_property(sources idemd SOURCES)
+  list(TRANSFORM sources PREPEND ${CMAKE_SOURCE_DIR}/)
+  get_target_property(libraries idemd LINK_LIBRARIES)
+  # The copy comes before the library that has the original, whose object is then not wanted.
+  add_executable(${name} ${sources} ${copy})
+  target_link_libraries(${name} PRIVATE ${libraries})
+endfunction()

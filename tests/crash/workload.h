@@ -1,0 +1,42 @@
+// Random requests on a few keys: tokens, reservations, states, plain strings, whole databases.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/crash/sim_server.h"
+
+namespace idemd::testing {
+
+class Workload {
+ public:
+  Workload(SimServer& server, std::mt19937_64& random) : server_(server), random_(random) {}
+  // One unit: a command, or a MULTI with all of its own.
+  void Step();
+  // A token that was issued and told, "" when there is none. Its key stays known for ever.
+  const std::string& token() const { return token_; }
+
+ private:
+  using Words = std::vector<std::string>;
+  uint64_t Below(uint64_t limit) { return random_() % limit; }
+  std::string Key(const char* kind) { return kind + std::to_string(Below(6)); }
+  std::string Value();
+  std::string Run(const Words& words) { return server_.Do(words); }
+  void Token();
+  void Consume();
+  void Reserve();
+  void Fenced();
+  void Plain();
+  void Several();
+  void Whole();
+
+  SimServer& server_;
+  std::mt19937_64& random_;
+  std::string token_;
+  Words tokens_;
+  Words fences_{"1"};
+};
+
+}  // namespace idemd::testing
