@@ -17,6 +17,12 @@ inline constexpr absl::string_view kWrongType =
 inline constexpr absl::string_view kOutOfRange = "ERR index out of range";
 inline constexpr absl::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr absl::string_view kLoading = "LOADING Redis is loading the dataset in memory";
+inline constexpr absl::string_view kSaveFailed =
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands "
+    "that may modify the data set are disabled, because this instance is configured to report errors during "
+    "writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for "
+    "details about the RDB error.";
 inline constexpr absl::string_view kNoAuth = "NOAUTH Authentication required.";
 inline constexpr absl::string_view kWrongPass =
     "WRONGPASS invalid username-password pair or user is disabled.";
@@ -42,6 +48,13 @@ inline constexpr absl::string_view kDigestLength =
     "ERR digest must be exactly 16 hexadecimal characters";
 inline constexpr absl::string_view kInvalidCondition =
     "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE";
+inline constexpr absl::string_view kBusyKey = "BUSYKEY Target key name already exists.";
+inline constexpr absl::string_view kTtlRange = "ERR Invalid TTL value, must be >= 0";
+inline constexpr absl::string_view kIdleTimeRange = "ERR Invalid IDLETIME value, must be >= 0";
+inline constexpr absl::string_view kFreqRange = "ERR Invalid FREQ value, must be >= 0 and <= 255";
+inline constexpr absl::string_view kDumpVersionOrSum =
+    "ERR DUMP payload version or checksum are wrong";
+inline constexpr absl::string_view kDumpFormat = "ERR Bad data format";
 inline constexpr absl::string_view kBitArgument = "ERR The bit argument must be 1 or 0.";
 inline constexpr absl::string_view kBitOpNot =
     "ERR BITOP NOT must be called with a single source key.";

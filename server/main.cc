@@ -4,8 +4,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <future>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,13 +21,16 @@
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/commands/commands_page.h"
+#include "server/commands/replay.h"
 #include "server/commands/services.h"
+#include "server/commands/shutdown.h"
 #include "server/commands/table.h"
+#include "server/journal/persistence.h"
 #include "server/net/server.h"
 #include "server/ticker.h"
 #include "server/version.h"
 #include "storage/clock.h"
-#include "storage/effect_log.h"
+#include "storage/fs.h"
 #include "storage/store.h"
 #include "storage/token/token.h"
 
@@ -40,6 +47,9 @@ constexpr size_t kRunIdChars = 40;
 constexpr std::chrono::milliseconds kSamplePeriod{
     100};  // INFO's rates are made of samples this far apart
 constexpr int kSamplesPerSecond = 10;
+// A load that is over this soon is never seen: nobody is let in before.
+constexpr std::chrono::milliseconds kLoadUnseen{200};
+constexpr int kExitUsage = 64;
 
 std::string VersionText() {
   return absl::StrCat("idemd v=", kIdemdVersion, " redis=", kRedisVersion, " bits=64");
@@ -56,6 +66,22 @@ bool Printed(const std::vector<std::string>& arguments) {
   if (word == "--commands-page") text = CommandsPage(CommandTable());
   std::fwrite(text.data(), 1, text.size(), stdout);
   return !text.empty();
+}
+
+// `--check DIR` and `--repair DIR`.
+std::optional<int> Examined(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || (arguments[0] != "--check" && arguments[0] != "--repair"))
+    return std::nullopt;
+  if (arguments.size() != 2) {
+    std::fprintf(stderr, "Usage: idemd %s DIR\n", arguments[0].c_str());
+    return kExitUsage;
+  }
+  const std::unique_ptr<storage::FileSystem> files = storage::SystemFiles();
+  std::string verdict;
+  const int code = arguments[0] == "--check" ? CheckDirectory(*files, arguments[1], &verdict)
+                                             : RepairDirectory(*files, arguments[1], &verdict);
+  std::printf("%s\n", verdict.c_str());
+  return code;
 }
 
 // Those who keep copies of settings, because they may not know of Settings or read them more often
@@ -89,6 +115,74 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
         native.set_max_namespaces(static_cast<size_t>(settings.idem_max_namespaces.load(kRelaxed)));
         return absl::OkStatus();
       });
+}
+
+SyncPolicy SyncPolicyOf(const Settings& settings) {
+  switch (settings.appendfsync.load(std::memory_order_relaxed)) {
+    case kFsyncAlways:
+      return SyncPolicy::kAlways;
+    case kFsyncNo:
+      return SyncPolicy::kNever;
+    default:
+      return SyncPolicy::kEverySecond;
+  }
+}
+
+std::vector<SavePoint> SavePointsOf(const Settings& settings) {
+  std::vector<SavePoint> points;
+  for (const auto& [seconds, changes] : settings.save_points())
+    points.push_back({seconds, static_cast<uint64_t>(changes)});
+  return points;
+}
+
+PersistenceOptions OptionsFrom(const Settings& settings) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  PersistenceOptions options;
+  options.directory = settings.Text("dir");
+  options.log_directory = settings.Text("appenddirname");
+  options.log_name = settings.Text("appendfilename");
+  options.dump_name = settings.Text("dbfilename");
+  options.log = settings.appendonly.load(kRelaxed);
+  options.sync = SyncPolicyOf(settings);
+  options.save_points = SavePointsOf(settings);
+  options.rewrite_percentage = settings.auto_aof_rewrite_percentage.load(kRelaxed);
+  options.rewrite_bytes_min =
+      static_cast<uint64_t>(settings.auto_aof_rewrite_min_bytes.load(kRelaxed));
+  options.restart_grace_ms = settings.idem_restart_grace_ms.load(kRelaxed);
+  return options;
+}
+
+// What may change while running; at start, persistence gets all of it as options.
+void ConnectPersistence(Settings& settings, Persistence& persistence) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const auto on_change = [&](std::vector<std::string> names, std::function<absl::Status()> apply) {
+    settings.OnChange(std::move(names), [&persistence, apply = std::move(apply)] {
+      if (persistence.loading()) return absl::UnavailableError("the data is still being loaded");
+      return apply();
+    });
+  };
+  on_change({"appendonly"}, [&] { return persistence.SetLog(settings.appendonly.load(kRelaxed)); });
+  on_change({"appendfsync"}, [&] { return persistence.SetSync(SyncPolicyOf(settings)); });
+  on_change({"save"}, [&] {
+    persistence.SetSavePoints(SavePointsOf(settings));
+    return absl::OkStatus();
+  });
+  on_change({"auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size"}, [&] {
+    persistence.SetRewriteLimits(
+        settings.auto_aof_rewrite_percentage.load(kRelaxed),
+        static_cast<uint64_t>(settings.auto_aof_rewrite_min_bytes.load(kRelaxed)));
+    return absl::OkStatus();
+  });
+  on_change({"dbfilename"}, [&] {
+    persistence.SetDumpName(settings.Text("dbfilename"));
+    return absl::OkStatus();
+  });
+  on_change({"dir"}, [directory = settings.Text("dir"), &settings] {
+    if (settings.Text("dir") == directory) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "the log and its lock are in the directory that the server was started with; start it "
+        "with another one");
+  });
 }
 
 // The process id in a file, for as long as the server runs.
@@ -132,11 +226,53 @@ int Fail(absl::string_view text) {
   return 1;
 }
 
+// Loads what the directory holds, on a thread of its own: clients are told LOADING meanwhile.
+class Loader {
+ public:
+  explicit Loader(std::function<absl::Status()> load)
+      : load_(std::move(load)), thread_([this] { Run(); }) {}
+  // When all is there. What cannot be loaded ends the process, before anything was served.
+  ~Loader() { thread_.join(); }
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  bool DoneWithin(std::chrono::milliseconds time) {
+    return done_.get_future().wait_for(time) == std::future_status::ready;
+  }
+
+ private:
+  void Run() {
+    if (const absl::Status loaded = load_(); !loaded.ok()) {
+      LogWarning(absl::StrCat("Fatal error loading the DB: ", loaded.message(), ". Exiting."));
+      std::_Exit(1);
+    }
+    LogNotice("Ready to accept connections");
+    done_.set_value();
+  }
+
+  const std::function<absl::Status()> load_;
+  std::promise<void> done_;
+  std::thread thread_;
+};
+
+// After the last connection has gone.
+int CloseDisk(Persistence& persistence, const Shutdown& shutdown) {
+  // The dump that was made while clients were served may be all there is to save.
+  const bool dump = shutdown.saves_at_end() && persistence.status().changes_since_save > 0;
+  if (const absl::Status closed = persistence.Close(dump); !closed.ok()) {
+    LogWarning(absl::StrCat("Error while closing what is on disk: ", closed.message()));
+    return 1;
+  }
+  LogWarning("idemd is now ready to exit, bye bye...");
+  return 0;
+}
+
 int Serve(Settings& settings) {
   const std::unique_ptr<storage::TimeSource> time = storage::SystemTime();
+  const std::unique_ptr<storage::FileSystem> files = storage::SystemFiles();
   storage::EffectiveClock clock(*time, 0);
-  storage::NullLog log;
-  storage::Store store(clock, log);
+  Persistence persistence(OptionsFrom(settings), *files, *time);
+  storage::Store store(clock, persistence.log());
   storage::TokenMint tokens(storage::TokenMint::NewKey());
   Clients clients;
   SlowLog slowlog;
@@ -156,37 +292,68 @@ int Serve(Settings& settings) {
                     .commands = commands,
                     .run_id = storage::RandomHex(kRunIdChars),
                     .started_ms = time->WallNs() / 1'000'000,
-                    .shutdown = {}};
+                    .persistence = &persistence};
   ConnectSettings(settings, store, slowlog, latency, native);
   if (absl::Status applied = settings.RunHooks(); !applied.ok()) return Fail(applied.message());
+  ConnectPersistence(settings, persistence);
+  if (absl::Status opened = persistence.Open(); !opened.ok())
+    return Fail(absl::StrCat("Fatal error loading the DB: ", opened.message(), ". Exiting."));
+
+  LogWarning("Server initialized");
 
   Server server(services);
-  services.shutdown = [&server] { server.Stop(); };
-  server.HandleSignals();
-  if (absl::Status started = server.Start(); !started.ok()) {
-    return Fail(absl::StrCat(started.message(), ", aborting."));
-  }
-  const PidFile pid_file(settings.Text("pidfile"));
+  Shutdown shutdown(settings, &persistence, [&server] { server.Stop(); });
+  services.shutdown = &shutdown;
+  persistence.OnReleased([&server] { server.OnReleased(); });
+  server.HandleSignals([&shutdown](int number) { shutdown.OnSignal(number == SIGINT); });
 
-  Ticker sweeper(
-      [&store, &clock] { return std::chrono::milliseconds(store.Tick() - clock.NowMs()); });
-  store.SetWake([&sweeper] { sweeper.Wake(); });
+  std::optional<Loader> loader;
+  loader.emplace([&] {
+    Replayer replayer(services);
+    return persistence.Load(store, tokens, &clock,
+                            [&replayer](const std::vector<absl::string_view>& words,
+                                        storage::DbIndex* db) { return replayer.Run(words, db); });
+  });
+  const bool loaded = loader->DoneWithin(kLoadUnseen);
+  if (absl::Status started = server.Start(); !started.ok()) {
+    LogWarning(absl::StrCat(started.message(), ", aborting."));
+    std::_Exit(1);  // whatever is still being loaded is on disk as it was
+  }
+  if (!loaded) LogNotice("Accepting connections; the data is still being loaded");
+  std::optional<PidFile> pid_file(std::in_place, settings.Text("pidfile"));
+
+  std::optional<Ticker> sweeper;
+  sweeper.emplace([&] {
+    // While loading, what has expired stays: later writes of the log count on it.
+    if (persistence.loading()) return kSamplePeriod;
+    return std::chrono::milliseconds(store.Tick() - clock.NowMs());
+  });
+  store.SetWake([&sweeper] { sweeper->Wake(); });
   int samples = 0;
-  const Ticker housekeeping([&] {
+  std::optional<Ticker> housekeeping;
+  housekeeping.emplace([&] {
     stats.Sample(time->BootNs() / 1'000'000, store.memory_bytes());
     if (++samples % kSamplesPerSecond == 0) clock.Discipline();
+    if (!persistence.loading()) persistence.Tick();
     return kSamplePeriod;
   });
 
-  LogNotice("Ready to accept connections");
   server.Run();
+  if (persistence.loading()) {
+    LogWarning("Stopped while loading, exiting now.");
+    pid_file.reset();
+    std::_Exit(0);
+  }
   store.SetWake({});
-  LogWarning("idemd is now ready to exit, bye bye...");
-  return 0;
+  sweeper.reset();
+  housekeeping.reset();
+  loader.reset();
+  return CloseDisk(persistence, shutdown);
 }
 
 int Main(const std::vector<std::string>& arguments) {
   if (Printed(arguments)) return 0;
+  if (const std::optional<int> code = Examined(arguments)) return *code;
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
   Settings settings;

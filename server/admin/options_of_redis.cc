@@ -66,14 +66,6 @@ constexpr OptionSpec Enum(const char* name, const char* initial, const char* wor
           .flags = flags,
           .effect = Effect::kNone};
 }
-constexpr OptionSpec Words(const char* name, const char* words) {
-  return {.name = name,
-          .type = T::kWords,
-          .initial = "default",
-          .words = words,
-          .flags = kManyWords,
-          .effect = Effect::kNone};
-}
 // Asking for more than the default would promise something that is not there.
 constexpr OptionSpec Only(OptionSpec option, const char* limit) {
   option.effect = Effect::kDefaultOnly;
@@ -156,8 +148,6 @@ constexpr OptionSpec kOptions[] = {
     Bool("use-exit-on-panic", "no", kHidden),
     Integer("watchdog-period", "0", 0, kIntMax, nullptr, kHidden),
     Integer("shutdown-timeout", "10"),
-    Words("shutdown-on-sigint", "default save nosave now force"),
-    Words("shutdown-on-sigterm", "default save nosave now force"),
     Text("ignore-warnings"),
     Text("server_cpulist", "", kImmutable),
     Text("bio_cpulist", "", kImmutable),
@@ -169,39 +159,10 @@ constexpr OptionSpec kOptions[] = {
     Bool("lua-enable-deprecated-api", "no", kHidden | kImmutable),
 
     // files
-    {.name = "dbfilename",
-     .type = T::kFileName,
-     .initial = "dump.rdb",
-     .flags = kProtected,
-     .effect = Effect::kNone},
-    Bool("rdbchecksum", "yes", kImmutable),
-    Bool("rdbcompression", "yes"),
     Bool("rdb-del-sync-files", "no"),
     Bool("rdb-save-incremental-fsync", "yes"),
-    Bool("stop-writes-on-bgsave-error", "yes"),
     Enum("sanitize-dump-payload", "no", "no yes clients"),
-    {.name = "appendfsync",
-     .type = T::kEnum,
-     .initial = "everysec",
-     .words = "always everysec no",
-     .effect = Effect::kDefaultOnly,
-     .limit = "this version keeps its data in memory only",
-     .number = &S::appendfsync},
-    {.name = "appendfilename",
-     .type = T::kFileName,
-     .initial = "appendonly.aof",
-     .flags = kImmutable,
-     .effect = Effect::kNone},
-    {.name = "appenddirname",
-     .type = T::kFileName,
-     .initial = "appendonlydir",
-     .flags = kImmutable,
-     .effect = Effect::kNone},
-    Bool("no-appendfsync-on-rewrite", "no"),
-    Integer("auto-aof-rewrite-percentage", "100"),
-    Memory("auto-aof-rewrite-min-size", "67108864"),
     Bool("aof-load-truncated", "yes"),
-    Bool("aof-use-rdb-preamble", "yes"),
     Bool("aof-timestamp-enabled", "no"),
     Bool("aof-disable-auto-gc", "no"),
     Bool("aof-rewrite-incremental-fsync", "yes"),

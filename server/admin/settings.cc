@@ -79,6 +79,22 @@ std::vector<double> Settings::percentiles() const {
   return values;
 }
 
+std::vector<std::pair<int64_t, int64_t>> Settings::save_points() const {
+  const std::string text = Text("save");
+  std::vector<std::pair<int64_t, int64_t>> points;
+  int64_t seconds = -1;
+  for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    int64_t number = 0;
+    if (!protocol::ParseInt64(word, &number)) break;
+    if (seconds < 0) {
+      seconds = number;
+    } else {
+      points.emplace_back(std::exchange(seconds, -1), number);
+    }
+  }
+  return points;
+}
+
 std::vector<std::string> Settings::bind() const {
   return absl::StrSplit(Text("bind"), ' ', absl::SkipEmpty());
 }

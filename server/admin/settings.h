@@ -112,9 +112,13 @@ class Settings {
   std::atomic<int64_t> latency_monitor_threshold_ms{0};  // 0: off
   std::atomic<bool> latency_tracking{true};
   std::atomic<int64_t> notify_keyspace_events{0};  // NotifyClass bits
-  // durability: this version keeps nothing on disk, so these stay at their defaults (no, everysec)
-  std::atomic<bool> appendonly{false};
+  // durability
+  std::atomic<bool> appendonly{true};
   std::atomic<int64_t> appendfsync{kFsyncEverysec};
+  std::atomic<bool> has_save_points{true};  // save is not empty
+  std::atomic<bool> stop_writes_on_bgsave_error{true};
+  std::atomic<int64_t> auto_aof_rewrite_percentage{0};
+  std::atomic<int64_t> auto_aof_rewrite_min_bytes{0};
   // idemd's own
   std::atomic<int64_t> idem_token_ttl_ms{0};  // set in seconds
   std::atomic<int64_t> idem_retention_ms{0};  // set in seconds
@@ -130,6 +134,8 @@ class Settings {
   std::string requirepass() const { return Text("requirepass"); }
   // latency-tracking-info-percentiles, in the order given.
   std::vector<double> percentiles() const;
+  // save: pairs of seconds and changes.
+  std::vector<std::pair<int64_t, int64_t>> save_points() const;
   // bind: the words, a leading '-' included.
   std::vector<std::string> bind() const;
   // The absolute path of the file that was loaded; "" when there was none.

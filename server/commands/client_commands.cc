@@ -11,7 +11,7 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/help.h"
-#include "server/commands/idem_reserve.h"
+#include "server/commands/session_waiter.h"
 #include "server/commands/table.h"
 
 namespace idemd::server {
@@ -291,7 +291,7 @@ void ClientUnblock(Context& c) {
   int64_t id = 0;
   if (!c.Int(2, &id)) return;
   const std::shared_ptr<Peer> peer = c.services.clients.Find(static_cast<uint64_t>(id));
-  c.reply.Integer(peer != nullptr && UnblockReserve(c.services, *peer, with_error) ? 1 : 0);
+  c.reply.Integer(peer != nullptr && UnblockSession(*peer, with_error) ? 1 : 0);
 }
 
 // Nothing can be paused, so nothing is.

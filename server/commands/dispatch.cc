@@ -13,10 +13,12 @@
 #include "absl/strings/strip.h"
 #include "protocol/errors.h"
 #include "protocol/resp/writer.h"
+#include "server/admin/settings.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
+#include "server/commands/persistence_control.h"
 #include "server/commands/table.h"
 #include "server/commands/transaction.h"
 #include "storage/store.h"
@@ -67,6 +69,22 @@ Prepared Prepare(Services& services, const Session& session, Words words) {
   return p;
 }
 
+// Why no write may begin now, or "": the log cannot take it, or Redis' rule that a failed dump stops writes.
+std::string WriteRefusal(Services& services) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const storage::EffectLog& log = services.store.log();
+  if (log.refusing()) {
+    const absl::Status refusal = log.Refusal();
+    if (!refusal.ok()) return std::string(refusal.message());
+  }
+  if (services.persistence != nullptr && services.persistence->last_save_failed() &&
+      services.settings.stop_writes_on_bgsave_error.load(kRelaxed) &&
+      services.settings.has_save_points.load(kRelaxed)) {
+    return std::string(errors::kSaveFailed);
+  }
+  return {};
+}
+
 // Why the command must not run, or "". Tested in Redis' order.
 std::string Refusal(Services& services, const Session& session, const Prepared& p, Words words) {
   if (p.entry == nullptr) return p.container != nullptr ? UnknownSubcommand(*p.container, words) : UnknownCommand(words);
@@ -77,6 +95,14 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   if (session.transaction != nullptr && (spec.flags & kNoMulti) != 0)
     return "ERR Command not allowed inside a transaction";
   if ((spec.flags & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
+  // EXEC is what it runs.
+  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
+  if (((runs_queue ? session.transaction->flags_any : spec.flags) & kWrite) != 0) {
+    if (std::string refusal = WriteRefusal(services); !refusal.empty()) return refusal;
+  }
+  if (services.persistence != nullptr && services.persistence->loading() &&
+      ((runs_queue ? session.transaction->flags_all : spec.flags) & kLoading) == 0)
+    return std::string(errors::kLoading);
   return {};
 }
 

@@ -28,8 +28,4 @@ void CountReserve(NativeStats& native, absl::string_view key, storage::ReserveSt
 [[nodiscard]] bool BeginWait(Context& c, const storage::HashedKey& key,
                              const storage::ReserveRequest& request, int64_t wait_ms);
 
-// CLIENT UNBLOCK: ends the wait of that connection with PENDING, or with the UNBLOCKED error. False
-// when it does not wait.
-bool UnblockReserve(Services& services, Peer& peer, bool with_error);
-
 }  // namespace idemd::server

@@ -1,8 +1,5 @@
 // IDEM.RESERVE ... WAIT: a session in line at a pending key, until the store, the clock or CLIENT
 // UNBLOCK answers it.
-//
-// Whoever ends the wait first marks the waiter done (Waiter::Cancel) and posts the reply to the
-// connection's thread; the session is blocked meanwhile, so nothing else of this connection runs.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -12,6 +9,7 @@
 #include "protocol/resp/writer.h"
 #include "server/commands/idem_common.h"
 #include "server/commands/idem_reserve.h"
+#include "server/commands/session_waiter.h"
 #include "storage/record/time_math.h"
 
 namespace idemd::server {
@@ -22,15 +20,13 @@ using storage::LifeError;
 using storage::ReserveStatus;
 
 // Owns copies of all that the request's words said: they are gone when the answer comes.
-class ReserveWaiter final : public storage::Waiter {
+class ReserveWaiter final : public SessionWaiter {
  public:
   ReserveWaiter(Context& c, absl::string_view key_bytes, const storage::ReserveRequest& asked,
                 int64_t give_up_ms)
-      : services_(c.services),
-        peer_(c.session.peer),
+      : SessionWaiter(c),
+        services_(c.services),
         db_(c.db()),
-        resp_(c.session.resp),
-        quiet_(c.session.reply_mode == ReplyMode::kSkipThis),
         key_(key_bytes),
         claim_(asked.claim),
         fingerprint_(asked.fingerprint),
@@ -58,18 +54,20 @@ class ReserveWaiter final : public storage::Waiter {
     });
   }
 
-  // After Cancel(): PENDING as it would be said now. Looked up on the connection's own thread,
-  // where no unit holds locks.
-  static void AnswerPending(const std::shared_ptr<ReserveWaiter>& self) {
-    CountReserve(self->services_.native, self->key_, ReserveStatus::kPending, false);
-    self->Resume(storage::kNoLsn, [self](Session& session, protocol::Writer& reply) {
+  // PENDING as it would be said now, or the UNBLOCKED error.
+  bool Unblock(bool with_error) override {
+    if (!Cancel()) return false;
+    if (with_error) {
+      Resume(storage::kNoLsn,
+             [](Session&, protocol::Writer& reply) { reply.Error(errors::kUnblocked); });
+      return true;
+    }
+    CountReserve(services_.native, key_, ReserveStatus::kPending, false);
+    Resume(storage::kNoLsn, [self = std::static_pointer_cast<ReserveWaiter>(shared_from_this())](
+                                Session& session, protocol::Writer& reply) {
       WriteReserveReply(reply, self->PendingNow(session));
     });
-  }
-
-  void AnswerUnblocked() {
-    Resume(storage::kNoLsn,
-           [](Session&, protocol::Writer& reply) { reply.Error(errors::kUnblocked); });
+    return true;
   }
 
  private:
@@ -96,32 +94,8 @@ class ReserveWaiter final : public storage::Waiter {
     return pending;
   }
 
-  template <class Write>
-  void Resume(storage::Lsn need, Write write) {
-    const std::shared_ptr<Peer> peer = peer_.lock();
-    if (peer == nullptr) return;  // gone while it waited
-    peer->Resume([need, resp = resp_, quiet = quiet_, write = std::move(write)](Session& session,
-                                                                                std::string& out) {
-      session.need = std::max(session.need, need);
-      session.waiter.reset();
-      ClientInfo& info = session.info();
-      info.blocked.store(false, std::memory_order_relaxed);
-      {
-        storage::MutexLock lock(info.mutex);
-        info.waiter.reset();
-      }
-      if (quiet) return;
-      protocol::Writer reply(out, resp);
-      write(session, reply);
-    });
-  }
-
   Services& services_;
-  const std::weak_ptr<Peer>
-      peer_;  // a waiter may stay in line for a while after its connection has gone
   const storage::DbIndex db_;
-  const int resp_;
-  const bool quiet_;  // CLIENT REPLY SKIP came before
   const std::string key_;
   const std::string claim_;
   const std::string fingerprint_;
@@ -137,32 +111,9 @@ bool BeginWait(Context& c, const storage::HashedKey& key, const storage::Reserve
   if (store.waiters() >= static_cast<uint64_t>(max)) return false;
   auto waiter = std::make_shared<ReserveWaiter>(c, key.bytes, request,
                                                 storage::AddTimeOrNever(c.unit.now_ms(), wait_ms));
-  c.session.waiter = waiter;
-  ClientInfo& info = c.session.info();
-  info.blocked.store(true, std::memory_order_relaxed);
-  {
-    storage::MutexLock lock(info.mutex);
-    info.waiter = waiter;
-  }
+  Block(c.session, waiter);
   c.services.native.Count(key.bytes, NativeCounter::kWaits);
   c.unit.Wait(c.db(), key, std::move(waiter));
-  return true;
-}
-
-bool UnblockReserve(Services&, Peer& peer, bool with_error) {
-  std::shared_ptr<storage::Waiter> waiter;
-  {
-    storage::MutexLock lock(peer.info().mutex);
-    waiter = peer.info().waiter;
-  }
-  if (waiter == nullptr || !waiter->Cancel()) return false;
-  // Whoever puts a waiter into ClientInfo is BeginWait().
-  const auto reserve = std::static_pointer_cast<ReserveWaiter>(waiter);
-  if (with_error) {
-    reserve->AnswerUnblocked();
-  } else {
-    ReserveWaiter::AnswerPending(reserve);
-  }
   return true;
 }
 

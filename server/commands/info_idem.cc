@@ -14,7 +14,8 @@ void AppendClock(storage::EffectiveClock& clock, std::string& out) {
   absl::StrAppend(&out, "clock_effective_ms:", state.effective_ms,
                   "\r\nclock_wall_ms:", state.wall_ms,
                   "\r\nclock_difference_ms:", state.difference_ms,
-                  "\r\nclock_suspect:", state.suspect ? 1 : 0, "\r\n");
+                  "\r\nclock_suspect:", state.suspect ? 1 : 0,
+                  "\r\nclock_jumps_seen:", clock.jumps_seen(), "\r\n");
 }
 
 // "tokens_issued": the name that IDEM.STATS gives, as a field of INFO.

@@ -13,6 +13,8 @@
 #include "server/admin/settings.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/commands/info_lines.h"
+#include "server/commands/persistence_control.h"
 #include "server/commands/table.h"
 #include "server/version.h"
 
@@ -23,31 +25,6 @@ template <typename T>
 T Get(const std::atomic<T>& value) {
   return value.load(std::memory_order_relaxed);
 }
-
-// Lines of one section.
-class Lines {
- public:
-  explicit Lines(std::string& out) : out_(out) {}
-  template <typename T>
-  Lines& Add(absl::string_view field, const T& value) {
-    absl::StrAppend(&out_, field, ":", value, "\r\n");
-    return *this;
-  }
-  Lines& Fixed(absl::string_view field, double value, int digits = 2) {
-    return Add(field, absl::StrFormat("%.*f", digits, value));
-  }
-  Lines& Bytes(absl::string_view field, uint64_t bytes) {
-    Add(field, bytes);
-    return Add(absl::StrCat(field, "_human"), HumanBytes(bytes));
-  }
-  Lines& Zeros(std::initializer_list<absl::string_view> fields) {
-    for (absl::string_view field : fields) Add(field, 0);
-    return *this;
-  }
-
- private:
-  std::string& out_;
-};
 
 double Ratio(uint64_t a, uint64_t b) {
   return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
@@ -68,7 +45,7 @@ void InfoServer(Context& c, std::string& out) {
   const Settings& settings = c.services.settings;
   const int64_t now_us = WallUs();
   const int64_t uptime_s = std::max<int64_t>(0, now_us / 1000 - c.services.started_ms) / 1000;
-  Lines(out)
+  InfoLines(out)
       .Add("redis_version", kRedisVersion)
       .Add("redis_git_sha1", "00000000")
       .Add("redis_git_dirty", 0)
@@ -102,7 +79,7 @@ void InfoClients(Context& c, std::string& out) {
     input_max = std::max(input_max, Get(peer->info().query_bytes));
     output_max = std::max(output_max, Get(peer->info().output_bytes));
   }
-  Lines(out)
+  InfoLines(out)
       .Add("connected_clients", c.services.clients.count())
       .Add("cluster_connections", 0)
       .Add("maxclients", Get(c.services.settings.maxclients))
@@ -126,7 +103,9 @@ void InfoMemory(Context& c, std::string& out) {
   const ProcessMemory memory = MemoryWith(store);
   const uint64_t used = store.used_bytes;
   const uint64_t peak = std::max(used, c.services.stats.peak_memory_bytes());
-  Lines(out)
+  const PersistenceControl* const disk = c.services.persistence;
+  const uint64_t log_buffer_bytes = disk == nullptr ? 0 : disk->status().log_buffer_bytes;
+  InfoLines(out)
       .Bytes("used_memory", used)
       .Bytes("used_memory_rss", memory.rss_bytes)
       .Bytes("used_memory_peak", peak)
@@ -152,41 +131,19 @@ void InfoMemory(Context& c, std::string& out) {
       .Fixed("mem_fragmentation_ratio", Ratio(memory.rss_bytes, used))
       .Add("mem_fragmentation_bytes", Difference(memory.rss_bytes, used))
       .Zeros({"mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves",
-              "mem_clients_normal", "mem_cluster_links", "mem_aof_buffer"})
+              "mem_clients_normal", "mem_cluster_links"})
+      .Add("mem_aof_buffer", log_buffer_bytes)
       .Add("mem_allocator", AllocatorName())
       .Add("huge_pages", store.huge_pages ? "yes" : store.why_not)
       .Add("active_defrag_running", store.compacting ? 1 : 0)
       .Zeros({"lazyfree_pending_objects", "lazyfreed_objects"});
 }
 
-// As of a server that keeps nothing on disk.
-void InfoPersistence(Context& c, std::string& out) {
-  Lines(out)
-      .Zeros({"loading", "async_loading", "current_cow_peak", "current_cow_size",
-              "current_cow_size_age"})
-      .Fixed("current_fork_perc", 0)
-      .Zeros({"current_save_keys_processed", "current_save_keys_total"})
-      .Add("rdb_changes_since_last_save", c.services.store.stats().Get(storage::StorageStats::kChanges))
-      .Zeros({"rdb_bgsave_in_progress"})
-      .Add("rdb_last_save_time", c.services.started_ms / 1000)
-      .Add("rdb_last_bgsave_status", "ok")
-      .Add("rdb_last_bgsave_time_sec", -1)
-      .Add("rdb_current_bgsave_time_sec", -1)
-      .Zeros({"rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired",
-              "rdb_last_load_keys_loaded", "aof_enabled", "aof_rewrite_in_progress",
-              "aof_rewrite_scheduled"})
-      .Add("aof_last_rewrite_time_sec", -1)
-      .Add("aof_current_rewrite_time_sec", -1)
-      .Add("aof_last_bgrewrite_status", "ok")
-      .Add("aof_last_write_status", "ok")
-      .Zeros({"aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"});
-}
-
 void InfoStats(Context& c, std::string& out) {
   const StatsTotals totals = c.services.stats.Totals();
   const ServerStats::Rates rates = c.services.stats.Instantaneous();
   const storage::StorageStats& storage = c.services.store.stats();
-  Lines(out)
+  InfoLines(out)
       .Add("total_connections_received", totals.connections)
       .Add("total_commands_processed", totals.commands)
       .Add("instantaneous_ops_per_sec", rates.commands_per_s)
@@ -219,7 +176,7 @@ void InfoStats(Context& c, std::string& out) {
 }
 
 void InfoReplication(Context& c, std::string& out) {
-  Lines(out)
+  InfoLines(out)
       .Add("role", "master")
       .Add("connected_slaves", 0)
       .Add("master_failover_state", "no-failover")
@@ -233,7 +190,7 @@ void InfoReplication(Context& c, std::string& out) {
 
 void InfoCpu(Context&, std::string& out) {
   const ProcessCpu cpu = ReadProcessCpu();
-  Lines(out)
+  InfoLines(out)
       .Fixed("used_cpu_sys", cpu.system_s, 6)
       .Fixed("used_cpu_user", cpu.user_s, 6)
       .Fixed("used_cpu_sys_children", cpu.children_system_s, 6)
@@ -275,7 +232,7 @@ void InfoLatencyStats(Context& c, std::string& out) {
   }
 }
 
-void InfoCluster(Context&, std::string& out) { Lines(out).Add("cluster_enabled", 0); }
+void InfoCluster(Context&, std::string& out) { InfoLines(out).Add("cluster_enabled", 0); }
 
 void InfoKeyspace(Context& c, std::string& out) {
   constexpr uint64_t kSampled = 32;  // keys whose lifetime stands for all of a database

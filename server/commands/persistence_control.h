@@ -52,7 +52,7 @@ struct PersistenceStatus {
   int64_t last_save_took_s = -1;
   bool last_rewrite_ok = true;
   int64_t last_rewrite_took_s = -1;
-  uint64_t saves = 0, rewrites = 0;
+  uint64_t saves = 0, rewrites = 0, rewrite_failures_in_a_row = 0;
   uint64_t changes_since_save = 0;
   bool last_write_ok = true;
   uint64_t log_bytes = 0, log_base_bytes = 0;  // aof_current_size, aof_base_size

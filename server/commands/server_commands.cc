@@ -1,5 +1,5 @@
-// Commands about the process and whole databases: TIME, DBSIZE, FLUSHALL, SWAPDB, ROLE, SHUTDOWN,
-// WAIT and kin.
+// Commands about the process and whole databases: TIME, DBSIZE, FLUSHALL, SWAPDB, ROLE, WAIT and
+// kin.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -18,7 +18,6 @@
 namespace idemd::server {
 namespace {
 
-constexpr absl::string_view kNoPersistence = "ERR persistence is not part of this version";
 constexpr absl::string_view kNoReplication = "ERR replication is not part of this version";
 
 // What clients send as TIME is compared with deadlines, so it is read on the clock that decides
@@ -77,19 +76,6 @@ void SwapDb(Context& c) {
   c.reply.Ok();
 }
 
-// Nothing is ever saved; as Redis without persistence this tells when the server started.
-void LastSave(Context& c) { c.reply.Integer(c.services.started_ms / 1000); }
-
-void NoPersistence(Context& c) { c.reply.Error(kNoPersistence); }
-
-void BgSave(Context& c) {
-  if (c.words.size() > 2 ||
-      (c.words.size() == 2 && !absl::EqualsIgnoreCase(c.words[1], "SCHEDULE"))) {
-    return c.Syntax();
-  }
-  c.reply.Error(kNoPersistence);
-}
-
 void Role(Context& c) {
   c.reply.Array(3);
   c.reply.Bulk("master");
@@ -114,39 +100,6 @@ void Wait(Context& c) {
     return;
   if (timeout < 0) return c.reply.Error("ERR timeout is negative");
   c.reply.Integer(0);  // there are no replicas whose acknowledgement could come
-}
-
-struct ShutdownOptions {
-  bool save = false;
-  bool nosave = false;
-  bool abort = false;
-  bool other = false;  // NOW, FORCE: nothing is waited for anyway
-};
-
-bool ParseShutdown(Context& c, ShutdownOptions& o) {
-  for (size_t i = 1; i < c.words.size(); ++i) {
-    if (absl::EqualsIgnoreCase(c.words[i], "NOSAVE"))
-      o.nosave = true;
-    else if (absl::EqualsIgnoreCase(c.words[i], "SAVE"))
-      o.save = true;
-    else if (absl::EqualsIgnoreCase(c.words[i], "ABORT"))
-      o.abort = true;
-    else if (absl::EqualsIgnoreCase(c.words[i], "NOW") ||
-             absl::EqualsIgnoreCase(c.words[i], "FORCE"))
-      o.other = true;
-    else
-      return false;
-  }
-  return !(o.save && o.nosave) && !(o.abort && (o.save || o.nosave || o.other));
-}
-
-void Shutdown(Context& c) {
-  ShutdownOptions options;
-  if (!ParseShutdown(c, options)) return c.Syntax();
-  if (options.abort) return c.reply.Error("ERR No shutdown in progress.");
-  if (options.save) return c.reply.Error(kNoPersistence);
-  c.session.close_after_reply = true;  // no reply: the caller sees the connection end
-  c.services.shutdown();
 }
 
 void Lolwut(Context& c) {
@@ -218,11 +171,6 @@ constexpr ArgSpec kFlushArgs[] = {
     {.name = "mode", .type = ArgType::kOneOf, .optional = true, .args = kFlushModes}};
 constexpr ArgSpec kSwapArgs[] = {{.name = "index1", .type = ArgType::kInteger},
                                  {.name = "index2", .type = ArgType::kInteger}};
-constexpr ArgSpec kBgSaveArgs[] = {{.name = "schedule",
-                                    .type = ArgType::kToken,
-                                    .token = "SCHEDULE",
-                                    .optional = true,
-                                    .since = "3.2.2"}};
 constexpr ArgSpec kHostPort[] = {{.name = "host"}, {.name = "port", .type = ArgType::kInteger}};
 constexpr ArgSpec kNoOne[] = {{.name = "no", .type = ArgType::kToken, .token = "NO"},
                               {.name = "one", .type = ArgType::kToken, .token = "ONE"}};
@@ -233,21 +181,6 @@ constexpr ArgSpec kReplicaArgs[] = {
     {.name = "args", .type = ArgType::kOneOf, .args = kReplicaForms}};
 constexpr ArgSpec kWaitArgs[] = {{.name = "numreplicas", .type = ArgType::kInteger},
                                  {.name = "timeout", .type = ArgType::kInteger}};
-constexpr ArgSpec kSaveChoice[] = {{.name = "nosave", .type = ArgType::kToken, .token = "NOSAVE"},
-                                   {.name = "save", .type = ArgType::kToken, .token = "SAVE"}};
-constexpr ArgSpec kShutdownArgs[] = {
-    {.name = "save-selector", .type = ArgType::kOneOf, .optional = true, .args = kSaveChoice},
-    {.name = "now", .type = ArgType::kToken, .token = "NOW", .optional = true, .since = "7.0.0"},
-    {.name = "force",
-     .type = ArgType::kToken,
-     .token = "FORCE",
-     .optional = true,
-     .since = "7.0.0"},
-    {.name = "abort",
-     .type = ArgType::kToken,
-     .token = "ABORT",
-     .optional = true,
-     .since = "7.0.0"}};
 constexpr ArgSpec kLolwutArgs[] = {
     {.name = "version", .type = ArgType::kInteger, .token = "VERSION", .optional = true}};
 constexpr ArgSpec kDebugArgs[] = {{.name = "seconds", .type = ArgType::kDouble, .token = "SLEEP"}};
@@ -325,36 +258,6 @@ constexpr CommandSpec kServerCommands[] = {
      .summary = "Exchanges two databases, for all connections at once.",
      .args = kSwapArgs,
      .categories = "keyspace"},
-    {.name = "LASTSAVE",
-     .handler = &LastSave,
-     .arity = 1,
-     .flags = kLoading | kStale | kFast | kDangerous,
-     .group = Group::kServer,
-     .since = "1.0.0",
-     .summary = "When the data was last saved; here, when the server started.",
-     .categories = "admin"},
-    {.name = "SAVE",
-     .handler = &NoPersistence,
-     .arity = 1,
-     .flags = kNoAsyncLoading | kAdmin | kNoScript | kNoMulti,
-     .group = Group::kServer,
-     .since = "1.0.0",
-     .summary = "Not supported by this version."},
-    {.name = "BGSAVE",
-     .handler = &BgSave,
-     .arity = -1,
-     .flags = kNoAsyncLoading | kAdmin | kNoScript,
-     .group = Group::kServer,
-     .since = "1.0.0",
-     .summary = "Not supported by this version.",
-     .args = kBgSaveArgs},
-    {.name = "BGREWRITEAOF",
-     .handler = &NoPersistence,
-     .arity = 1,
-     .flags = kNoAsyncLoading | kAdmin | kNoScript,
-     .group = Group::kServer,
-     .since = "1.0.0",
-     .summary = "Not supported by this version."},
     {.name = "ROLE",
      .handler = &Role,
      .arity = 1,
@@ -388,14 +291,6 @@ constexpr CommandSpec kServerCommands[] = {
      .summary = "How many replicas have the writes of this connection; there are none.",
      .args = kWaitArgs,
      .categories = "connection"},
-    {.name = "SHUTDOWN",
-     .handler = &Shutdown,
-     .arity = -1,
-     .flags = kAdmin | kNoScript | kLoading | kStale | kNoMulti | kAllowBusy,
-     .group = Group::kServer,
-     .since = "1.0.0",
-     .summary = "Stops the server.",
-     .args = kShutdownArgs},
     {.name = "LOLWUT",
      .handler = &Lolwut,
      .arity = -1,

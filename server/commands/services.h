@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <string>
 
 namespace idemd::storage {
@@ -22,6 +21,7 @@ class ServerStats;    // server/admin/stats.h: per-thread counters, merged when 
 class NativeStats;    // server/admin/native_stats.h: counters per namespace for IDEM.STATS
 class CommandTable;   // server/commands/table.h
 class PersistenceControl;  // server/commands/persistence_control.h
+class Shutdown;            // server/commands/shutdown.h
 
 struct Services {
   storage::Store& store;
@@ -36,7 +36,7 @@ struct Services {
   const CommandTable& commands;
   std::string run_id;          // 40 hexadecimal digits
   int64_t started_ms = 0;      // unix milliseconds
-  std::function<void()> shutdown;  // begins a graceful stop; any thread
+  Shutdown* shutdown = nullptr;    // null: nobody can stop it
   PersistenceControl* persistence = nullptr;  // null: nothing is kept on disk
 };
 

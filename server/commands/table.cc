@@ -36,7 +36,7 @@ void CheckSpec(const CommandSpec& spec, const std::string& name) {
 
 std::vector<absl::Span<const CommandSpec>> AllGroups() {
   return {
-      ConnectionCommands(),   ClientCommands(),     ServerCommands(),
+      ConnectionCommands(),   ClientCommands(),     ServerCommands(), PersistenceCommands(),
       InfoCommands(),         CommandCommands(),    ObserveCommands(),
       LatencyCommands(),      MemoryCommands(),     AclCommands(),
       ConfigCommands(),       StringCommands(),     StringManyCommands(),
@@ -44,7 +44,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),
       BitFieldCommands(),
       KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
-      ObjectCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
+      ObjectCommands(),       DumpCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
       IdemThrottleCommands(), IdemStatsCommands(),
   };

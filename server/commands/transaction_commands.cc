@@ -140,7 +140,10 @@ void QueueCommand(Session& session, const CommandEntry& entry, absl::Span<const 
   Transaction::Queued queued{&entry, {}};
   queued.words.reserve(words.size());
   for (absl::string_view word : words) queued.words.emplace_back(word);
-  session.transaction->commands.push_back(std::move(queued));
+  Transaction& transaction = *session.transaction;
+  transaction.flags_any |= entry.spec->flags;
+  transaction.flags_all &= entry.spec->flags;
+  transaction.commands.push_back(std::move(queued));
   ShowQueued(session);
 }
 

@@ -83,11 +83,8 @@ void Persistence::Impl::Begin(std::unique_lock<std::mutex>& lock, Job job) {
 }
 
 void Persistence::Impl::SaveNow(std::function<void(absl::Status)> done) {
+  // Behind a dump that is under way: whoever asks now wants what was written up to now in it.
   std::unique_lock<std::mutex> lock(mutex_);
-  if (running_ == Job::kSave) {
-    lock.unlock();
-    return done(absl::FailedPreconditionError("Background save already in progress"));
-  }
   save_waiters_.push_back(std::move(done));
   Begin(lock, Job::kSave);
 }

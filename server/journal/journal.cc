@@ -239,6 +239,7 @@ bool Journal::WriteBatch(Chunk& chunk) {
   }
   if (full_.exchange(false, std::memory_order_relaxed)) {
     full_since_ns_ = 0;
+    SetRefusing(false);
     if (hooks_.warn) hooks_.warn("AOF write error looks solved. The server can write again.");
   }
   sum_ = header.sum;
@@ -257,6 +258,7 @@ void Journal::CannotWrite(const absl::Status& why) {
     storage::MutexLock lock(refusal_mutex_);
     refusal_ = "MISCONF Errors writing to the AOF file: No space left on device";
   }
+  SetRefusing(true);
   if (!full_.exchange(true, std::memory_order_relaxed)) {
     if (hooks_.warn)
       hooks_.warn(absl::StrCat("The log cannot be written: ", why.message(), ". Writes are refused until it can."));

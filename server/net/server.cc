@@ -248,7 +248,8 @@ void Server::Admit(const ListeningSocket& listening, const Accepted& accepted) {
   loop->Post([connection] { connection->Start(); });
 }
 
-void Server::HandleSignals() {
+void Server::HandleSignals(std::function<void(int)> told) {
+  on_signal_ = std::move(told);
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
   WaitForSignal();
@@ -257,13 +258,12 @@ void Server::HandleSignals() {
 void Server::WaitForSignal() {
   signals_.async_wait([this](const ErrorCode& error, int number) {
     if (error) return;
-    const char* const name = number == SIGINT ? "SIGINT" : "SIGTERM";
     if (stopping_) {
-      LogWarning(absl::StrCat("Received ", name, " again, exiting at once."));
+      LogWarning(absl::StrCat("Received ", number == SIGINT ? "SIGINT" : "SIGTERM",
+                              " again, exiting at once."));
       std::_Exit(1);
     }
-    LogWarning(absl::StrCat("Received ", name, " scheduling shutdown..."));
-    StopNow();
+    on_signal_(number);
     WaitForSignal();
   });
 }
@@ -281,7 +281,6 @@ void Server::Stop() {
 void Server::StopNow() {
   if (stopping_) return;
   stopping_ = true;
-  LogWarning("User requested shutdown...");
   CloseAcceptors(true);
   const auto deadline = std::chrono::steady_clock::now() + kStopTime;
   const auto one_ended = [this] {

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <boost/asio/signal_set.hpp>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,8 +32,9 @@ class Server {
 
   // Makes room for maxclients, listens, starts the loops. On error nothing runs.
   [[nodiscard]] absl::Status Start();
-  // From now on SIGTERM and SIGINT stop the server; a second one ends the process at once.
-  void HandleSignals();
+  // From now on SIGTERM and SIGINT call `told` on the control thread; one that comes while the server stops ends the
+  // process at once.
+  void HandleSignals(std::function<void(int number)> told);
   // Serves until Stop(), then until all connections are finished.
   void Run();
   // Begins a graceful stop: no new connections; what was read is executed, answered and sent,
@@ -63,6 +65,7 @@ class Server {
   IoContext control_{1};
   std::optional<WorkGuard> work_;
   boost::asio::basic_signal_set<Executor> signals_;
+  std::function<void(int)> on_signal_;
   std::vector<std::shared_ptr<Acceptor>> acceptors_;  // control thread
   std::vector<std::shared_ptr<Loop>> loops_;
   size_t next_loop_ = 0;

@@ -82,7 +82,7 @@ class Harness {
   server::NativeStats native;
   server::CommandTable commands;
   server::Services services{store, nullptr, tokens,   settings, clients, slowlog, latency,
-                            stats, native,  commands, "run id", kStart,  [] {}};
+                            stats, native,  commands, "run id", kStart};
   server::Dispatcher dispatcher{services};
   std::unique_ptr<TestClient> me;
 

@@ -207,8 +207,10 @@ jemalloc-bg-thread yes
   ASSERT_TRUE(loaded.ok()) << loaded;
   ASSERT_EQ(settings.warnings().size(), 2u);
   EXPECT_THAT(settings.warnings()[0], HasSubstr("'daemonize yes' has no effect"));
-  EXPECT_THAT(settings.warnings()[1], HasSubstr("appendfilename"));
-  EXPECT_THAT(settings.warnings()[1], HasSubstr("rdbcompression"));
+  EXPECT_THAT(settings.warnings()[1], HasSubstr("aof-load-truncated"));
+  EXPECT_THAT(settings.warnings()[1], HasSubstr("activerehashing"));
+  EXPECT_THAT(settings.warnings()[1], Not(HasSubstr("appendfilename")));
+  EXPECT_EQ(settings.Text("appendonly"), "no");
 }
 
 TEST(SettingsPage, IsTheOneInTheTree) {

@@ -43,8 +43,16 @@ TEST(Settings, HoldTheDefaultsOfTheTable) {
   EXPECT_EQ(settings.output_limit_pubsub.soft_seconds, 60);
   EXPECT_THAT(settings.bind(), ElementsAre("127.0.0.1", "-::1"));
   EXPECT_THAT(settings.percentiles(), ElementsAre(50, 99, 99.9));
-  EXPECT_EQ(settings.Text("save"), "");
-  EXPECT_EQ(settings.Text("appendonly"), "no");
+  EXPECT_EQ(settings.Text("save"), "3600 1 300 100 60 10000");
+  EXPECT_THAT(settings.save_points(),
+              ElementsAre(std::pair(3600, 1), std::pair(300, 100), std::pair(60, 10000)));
+  EXPECT_TRUE(settings.has_save_points);
+  EXPECT_EQ(settings.Text("appendonly"), "yes");
+  EXPECT_TRUE(settings.appendonly);
+  EXPECT_EQ(settings.appendfsync, kFsyncEverysec);
+  EXPECT_TRUE(settings.stop_writes_on_bgsave_error);
+  EXPECT_EQ(settings.auto_aof_rewrite_percentage, 100);
+  EXPECT_EQ(settings.auto_aof_rewrite_min_bytes, 64 << 20);
 }
 
 // Each default is legal, in its canonical form, and what a file would say of it reads back as the
@@ -160,19 +168,18 @@ TEST(SettingsText, SaysWhatIsWrongWithALine) {
 TEST(SettingsText, NamesWhatItTookButDoesNotDo) {
   Settings settings;
   ASSERT_TRUE(settings
-                  .LoadText("appendonly yes\nsave 900 1\nsave 300 10\nrdbcompression yes\nhz 20\n"
+                  .LoadText("aof-use-rdb-preamble no\nrdbcompression no\nhz 20\nrepl-timeout 5\n"
                             "maxmemory-policy allkeys-lru\ndaemonize yes\nport 1\n")
                   .ok());
   EXPECT_THAT(
       settings.warnings(),
       ElementsAre(HasSubstr("'daemonize yes' has no effect"),
                   HasSubstr("'maxmemory-policy allkeys-lru' has no effect"),
-                  HasSubstr("'appendonly yes' has no effect"),
-                  HasSubstr("'save 900 1 300 10' has no effect"), HasSubstr("hz, rdbcompression")));
+                  HasSubstr("'rdbcompression no' has no effect"),
+                  HasSubstr("'aof-use-rdb-preamble no' has no effect"), HasSubstr("hz, repl-timeout")));
   // The effective values.
-  EXPECT_EQ(settings.Text("appendonly"), "no");
-  EXPECT_FALSE(settings.appendonly);
-  EXPECT_EQ(settings.Text("save"), "");
+  EXPECT_EQ(settings.Text("aof-use-rdb-preamble"), "yes");
+  EXPECT_EQ(settings.Text("rdbcompression"), "no");
   EXPECT_EQ(settings.Text("daemonize"), "no");
   EXPECT_EQ(settings.Text("maxmemory-policy"), "allkeys-lru");
   EXPECT_EQ(settings.Text("hz"), "20");
@@ -182,6 +189,18 @@ TEST(SettingsText, AnEmptySaveTakesBackWhatCameBefore) {
   Settings settings;
   ASSERT_TRUE(settings.LoadText("save 900 1\nsave \"\"\nappendonly no\n").ok());
   EXPECT_THAT(settings.warnings(), IsEmpty());
+  EXPECT_EQ(settings.Text("save"), "");
+  EXPECT_FALSE(settings.has_save_points);
+  EXPECT_THAT(settings.save_points(), IsEmpty());
+}
+
+TEST(SettingsText, LinesWithSavePointsTakeThePlaceOfTheDefaultsAndAddUp) {
+  Settings settings;
+  ASSERT_TRUE(settings.LoadText("save 900 1\nsave 300 10 60 100\nappendfsync always\n").ok());
+  EXPECT_EQ(settings.Text("save"), "900 1 300 10 60 100");
+  EXPECT_THAT(settings.save_points(),
+              ElementsAre(std::pair(900, 1), std::pair(300, 10), std::pair(60, 100)));
+  EXPECT_EQ(settings.appendfsync, kFsyncAlways);
 }
 
 TEST(CommandLine, OptionsComeAfterDashes) {
@@ -265,10 +284,20 @@ TEST(ConfigSet, AnswersAsRedisDoes) {
        "CONFIG SET failed (possibly related to argument 'list-max-ziplist-size') - argument "
        "couldn't be parsed into an "
        "integer"},
-      {"appendonly", "yes",
-       "CONFIG SET failed (possibly related to argument 'appendonly') - not supported: this "
-       "version keeps its data in "
-       "memory only"},
+      {"appendfilename", "x",
+       "CONFIG SET failed (possibly related to argument 'appendfilename') - can't set immutable "
+       "config"},
+      {"dbfilename", "x",
+       "CONFIG SET failed (possibly related to argument 'dbfilename') - can't set protected "
+       "config"},
+      {"appendfsync", "sometimes",
+       "CONFIG SET failed (possibly related to argument 'appendfsync') - argument(s) must be one "
+       "of the following: always, everysec, no"},
+      {"save", "60",
+       "CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters"},
+      {"aof-use-rdb-preamble", "no",
+       "CONFIG SET failed (possibly related to argument 'aof-use-rdb-preamble') - not supported: "
+       "the base of a log is always a snapshot"},
   };
   for (const auto& [name, value, answer] : cases) {
     Settings settings;

@@ -19,6 +19,7 @@
 #include "server/commands/dispatch.h"
 #include "server/commands/observe.h"
 #include "server/commands/services.h"
+#include "server/commands/shutdown.h"
 #include "server/commands/table.h"
 #include "storage/clock.h"
 #include "storage/effect_log.h"
@@ -102,6 +103,7 @@ class IntrospectionTest : public ::testing::Test {
   NativeStats native_;
   CommandTable commands_;
   int shutdowns_ = 0;
+  Shutdown shutdown_{settings_, nullptr, [this] { ++shutdowns_; }};
   Services services_{store_,
                      nullptr,
                      tokens_,
@@ -114,7 +116,7 @@ class IntrospectionTest : public ::testing::Test {
                      commands_,
                      std::string(40, 'a'),
                      1'600'000'000'000,
-                     [this] { ++shutdowns_; }};
+                     &shutdown_};
   Dispatcher dispatcher_{services_};
   std::unique_ptr<Client> me_ = Connect();
 };

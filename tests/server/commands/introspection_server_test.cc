@@ -206,16 +206,17 @@ TEST_F(ServerCommandsTest, FlushAndSwapWorkOnWholeDatabases) {
 TEST_F(ServerCommandsTest, ShutdownStopsWithoutAReply) {
   EXPECT_EQ(Run("SHUTDOWN ABORT"), "-ERR No shutdown in progress.\r\n");
   EXPECT_EQ(Run("SHUTDOWN SAVE NOSAVE"), "-ERR syntax error\r\n");
-  EXPECT_THAT(Run("SHUTDOWN SAVE"), StartsWith("-ERR persistence"));
+  EXPECT_THAT(Run("SHUTDOWN SAVE"), StartsWith("-ERR this server keeps nothing on disk"));
   EXPECT_EQ(shutdowns_, 0);
   EXPECT_EQ(Run("SHUTDOWN NOSAVE NOW FORCE"), "");
   EXPECT_EQ(shutdowns_, 1);
-  EXPECT_TRUE(me_->session.close_after_reply);
+  EXPECT_NE(me_->session.waiter, nullptr);  // until the connection is finished with the others
 }
 
 TEST_F(ServerCommandsTest, WhatThereIsNotSaysSo) {
-  EXPECT_EQ(Run("SAVE"), "-ERR persistence is not part of this version\r\n");
-  EXPECT_EQ(Run("BGSAVE SCHEDULE"), "-ERR persistence is not part of this version\r\n");
+  EXPECT_EQ(Run("SAVE"), "-ERR this server keeps nothing on disk\r\n");
+  EXPECT_EQ(Run("BGSAVE SCHEDULE"), "-ERR this server keeps nothing on disk\r\n");
+  EXPECT_EQ(Run("BGREWRITEAOF"), "-ERR this server keeps nothing on disk\r\n");
   EXPECT_EQ(Run("REPLICAOF NO ONE"), "+OK\r\n");
   EXPECT_EQ(Run("REPLICAOF localhost 6379"), "-ERR replication is not part of this version\r\n");
   EXPECT_EQ(Run("ROLE"), "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");

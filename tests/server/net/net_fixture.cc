@@ -222,8 +222,7 @@ void NetTest::Start(const std::string& options) {
                                                   .native = native_,
                                                   .commands = *commands_,
                                                   .run_id = "test",
-                                                  .started_ms = 0,
-                                                  .shutdown = {}});
+                                                  .started_ms = 0});
   server_ = std::make_unique<Server>(*services_);
   const absl::Status started = server_->Start();
   ASSERT_TRUE(started.ok()) << started;

@@ -186,8 +186,7 @@ TEST_F(ServerTest, ItDoesNotStartOnAPortThatIsTaken) {
                     .native = native_,
                     .commands = *commands_,
                     .run_id = "",
-                    .started_ms = 0,
-                    .shutdown = {}};
+                    .started_ms = 0};
   Server second(services);
   EXPECT_THAT(
       std::string(second.Start().message()),

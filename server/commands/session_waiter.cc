@@ -1,0 +1,74 @@
+// How a session is blocked, and how it goes on.
+#include "server/commands/session_waiter.h"
+
+#include <algorithm>
+
+#include "protocol/errors.h"
+
+namespace idemd::server {
+
+SessionWaiter::SessionWaiter(Context& c)
+    : peer_(c.session.peer),
+      resp_(c.session.resp),
+      quiet_(c.session.reply_mode == ReplyMode::kSkipThis) {}
+
+void SessionWaiter::Resume(storage::Lsn need, Write write) {
+  const std::shared_ptr<Peer> peer = peer_.lock();
+  if (peer == nullptr) return;  // gone while it waited
+  peer->Resume([need, resp = resp_, quiet = quiet_, write = std::move(write)](Session& session,
+                                                                              std::string& out) {
+    session.need = std::max(session.need, need);
+    session.waiter.reset();
+    ClientInfo& info = session.info();
+    info.blocked.store(false, std::memory_order_relaxed);
+    {
+      storage::MutexLock lock(info.mutex);
+      info.waiter.reset();
+    }
+    if (quiet) return;
+    protocol::Writer reply(out, resp);
+    write(session, reply);
+  });
+}
+
+void Block(Session& session, const std::shared_ptr<SessionWaiter>& waiter) {
+  session.waiter = waiter;
+  ClientInfo& info = session.info();
+  info.blocked.store(true, std::memory_order_relaxed);
+  storage::MutexLock lock(info.mutex);
+  info.waiter = waiter;
+}
+
+bool UnblockSession(Peer& peer, bool with_error) {
+  std::shared_ptr<storage::Waiter> waiter;
+  {
+    storage::MutexLock lock(peer.info().mutex);
+    waiter = peer.info().waiter;
+  }
+  // Whoever puts a waiter into ClientInfo is Block().
+  return waiter != nullptr && std::static_pointer_cast<SessionWaiter>(waiter)->Unblock(with_error);
+}
+
+std::shared_ptr<CallWaiter> CallWaiter::Begin(Context& c,
+                                              std::function<void(protocol::Writer&)> at_unblock) {
+  std::shared_ptr<CallWaiter> waiter(new CallWaiter(c, std::move(at_unblock)));
+  Block(c.session, waiter);
+  return waiter;
+}
+
+void CallWaiter::Answer(std::function<void(protocol::Writer&)> write) {
+  if (!Cancel()) return;
+  Resume(storage::kNoLsn,
+         [write = std::move(write)](Session&, protocol::Writer& reply) { write(reply); });
+}
+
+bool CallWaiter::Unblock(bool with_error) {
+  if (at_unblock_ == nullptr || !Cancel()) return false;
+  Resume(storage::kNoLsn,
+         [self = shared_from_this(), this, with_error](Session&, protocol::Writer& reply) {
+           with_error ? reply.Error(protocol::errors::kUnblocked) : at_unblock_(reply);
+         });
+  return true;
+}
+
+}  // namespace idemd::server

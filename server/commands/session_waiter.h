@@ -1,0 +1,67 @@
+// A session that waits for an answer from elsewhere (its turn at a key, a sync, a dump): blocking
+// and resuming it.
+//
+// Whoever ends the wait first marks the waiter done (Waiter::Cancel) and posts the reply to the
+// connection's thread; the session is blocked meanwhile, so nothing else of this connection runs.
+//
+// Threads   made and blocked on the connection's thread; resumed from any.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "protocol/resp/writer.h"
+#include "server/commands/context.h"
+#include "server/session.h"
+#include "storage/wait/waiter.h"
+
+namespace idemd::server {
+
+class SessionWaiter : public storage::Waiter, public std::enable_shared_from_this<SessionWaiter> {
+ public:
+  // Ends the wait for CLIENT UNBLOCK. False: it is over already, or this kind cannot be ended.
+  virtual bool Unblock(bool with_error) = 0;
+
+ protected:
+  explicit SessionWaiter(Context& c);
+
+  using Write = std::function<void(Session& session, protocol::Writer& reply)>;
+  // After Cancel(), or from Resolve(): the session goes on with the reply that `write` makes, which
+  // may leave when `need` is durable. `write` runs on the connection's own thread, where no unit
+  // holds locks.
+  void Resume(storage::Lsn need, Write write);
+
+ private:
+  const std::weak_ptr<Peer> peer_;  // a waiter may outlive its connection for a while
+  const int resp_;
+  const bool quiet_;  // CLIENT REPLY SKIP came before
+};
+
+// From now on nothing of the session runs until its waiter resumes it.
+void Block(Session& session, const std::shared_ptr<SessionWaiter>& waiter);
+
+// CLIENT UNBLOCK for the connection of `peer`. False when it does not wait.
+bool UnblockSession(Peer& peer, bool with_error);
+
+// One who waits for a call back instead of a place in line.
+class CallWaiter final : public SessionWaiter {
+ public:
+  // Blocks the session. `at_unblock` writes the reply to CLIENT UNBLOCK ... TIMEOUT; null: it
+  // cannot be ended.
+  static std::shared_ptr<CallWaiter> Begin(Context& c,
+                                           std::function<void(protocol::Writer& reply)> at_unblock);
+  // Any thread. Only the first answer counts.
+  void Answer(std::function<void(protocol::Writer& reply)> write);
+
+  bool Unblock(bool with_error) override;
+  void Resolve(const storage::WaitAnswer&) override {}  // stands in no line
+
+ private:
+  CallWaiter(Context& c, std::function<void(protocol::Writer& reply)> at_unblock)
+      : SessionWaiter(c), at_unblock_(std::move(at_unblock)) {}
+
+  const std::function<void(protocol::Writer& reply)> at_unblock_;
+};
+
+}  // namespace idemd::server
