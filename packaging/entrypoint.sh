@@ -22,7 +22,7 @@ decided() {
 # A container is there to be reached from outside it, and is reached only through ports that were
 # published on purpose; so here the server listens on every address, unless told otherwise.
 case ${1:-}:${2:-} in
-  idemd:--help | idemd:-h | idemd:--version | idemd:-v | idemd:--*-page) ;; # prints and ends
+  idemd:--help | idemd:-h | idemd:--version | idemd:-v | idemd:--*-page | idemd:--check | idemd:--repair) ;; # prints and ends
   idemd:*)
     if ! decided bind "$@"; then set -- "$@" --bind '*' '-::*'; fi
     if ! decided protected-mode "$@"; then set -- "$@" --protected-mode no; fi

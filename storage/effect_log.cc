@@ -2,6 +2,7 @@
 #include "storage/effect_log.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -51,6 +52,17 @@ void MemoryLog::ReserveFences(uint64_t fence) {
 uint64_t MemoryLog::fences() const {
   MutexLock lock(mutex_);
   return fences_;
+}
+
+absl::Status MemoryLog::Refusal() const {
+  MutexLock lock(mutex_);
+  return refusal_;
+}
+
+void MemoryLog::Refuse(absl::Status why) {
+  MutexLock lock(mutex_);
+  refusal_ = std::move(why);
+  SetRefusing(!refusal_.ok());
 }
 
 std::vector<std::vector<std::string>> MemoryLog::Units() const {

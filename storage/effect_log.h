@@ -67,7 +67,8 @@ class MemoryLog final : public EffectLog {
   void ReserveFences(uint64_t fence) override;
   Lsn released() const override;
   void Release(Lsn) override {}
-  absl::Status Refusal() const override { return absl::OkStatus(); }
+  absl::Status Refusal() const override;
+  void Refuse(absl::Status why);  // from now on; OK: no longer
   // One inner vector per unit.
   std::vector<std::vector<std::string>> Units() const;
   uint64_t fences() const;  // reserved up to here
@@ -76,6 +77,7 @@ class MemoryLog final : public EffectLog {
   mutable Mutex mutex_;
   std::vector<std::vector<std::string>> units_ ABSL_GUARDED_BY(mutex_);
   uint64_t fences_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
 };
 
 std::string DescribeEffect(const Effect& effect);

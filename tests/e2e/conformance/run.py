@@ -185,13 +185,14 @@ class Run:
         if not float(low) <= self.took[name] <= float(high):
             raise Mismatch(f"expected the reply after {bounds} ms, got it after {self.took[name]:.1f} ms")
 
-    def step_restart(self, _):
-        """Stops the case's own server and starts it again on the same directory."""
+    def step_restart(self, step):
+        """Stops the case's own server, or kills it, and starts it again on the same directory."""
         for connection in list(self.connections.values()) + ([self.control] if self.control else []):
             connection.close()
         self.connections, self.control = {}, None
-        code = self.host.server.stop()
-        if code != 0:
+        killed = step.argument == "killed"
+        code = self.host.server.kill() if killed else self.host.server.stop()
+        if not killed and code != 0:
             raise Mismatch(f"expected the server to stop with 0, got {code}")
         self.host.server.start()
 

@@ -129,6 +129,12 @@ class Server:
         self.log.close()
         return code
 
+    def kill(self):
+        """Ends the process as a crash would; what it had no time to do is not done."""
+        self.process.kill()
+        self.process.wait(10)
+        self.log.close()
+
     def __enter__(self):
         return self.start()
 
