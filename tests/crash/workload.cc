@@ -147,7 +147,7 @@ void Workload::Plain() {
 
 void Workload::Several() {
   Run({"MULTI"});
-  for (uint64_t i = 0, commands = 1 + Below(4); i < commands; ++i) Plain();
+  for (uint64_t i = 0, commands = 1 + Below(4); i < commands; ++i) Below(8) == 0 ? Whole() : Plain();
   Run({"EXEC"});
 }
 
