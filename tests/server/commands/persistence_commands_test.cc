@@ -186,6 +186,17 @@ TEST_F(PersistenceCommands, InsideExecSnapshotsAreScheduled) {
   EXPECT_TRUE(disk.asked_schedule);
 }
 
+TEST_F(PersistenceCommands, TheLogIsNotSwitchedInsideExec) {
+  Do("MULTI");
+  Do("CONFIG SET appendonly no");
+  Do("CONFIG SET maxmemory 0 APPENDFSYNC always");
+  Do("CONFIG SET maxmemory 1gb");
+  EXPECT_EQ(Do("EXEC"),
+            "[-ERR CONFIG SET appendonly is not possible inside a transaction "
+            "-ERR CONFIG SET APPENDFSYNC is not possible inside a transaction OK]");
+  EXPECT_EQ(settings.Text("appendfsync"), "everysec");
+}
+
 TEST_F(PersistenceCommands, LastsaveIsTheLastGoodDump) {
   disk.now.last_save_s = 1'234'567;
   EXPECT_EQ(Do("LASTSAVE"), "1234567");
