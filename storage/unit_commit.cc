@@ -139,6 +139,7 @@ void Unit::AppendEffects() {
   // Of records. A deque, since effects keep views; kept by the thread, so that the usual unit allocates nothing.
   thread_local std::deque<std::string> texts;
   size_t texts_used = 0;
+  effects.insert(effects.end(), whole_effects_.begin(), whole_effects_.end());
   for (const Change& change : changed_) {
     // What the key holds now that the unit is over.
     const HashedKey key = KeyOf(change);
@@ -165,7 +166,6 @@ void Unit::AppendEffects() {
     }
     effects.push_back(effect);
   }
-  effects.insert(effects.end(), whole_effects_.begin(), whole_effects_.end());
   const Lsn lsn = store_.log_.Append(effects);
   constexpr size_t kTextsKept = 64;
   if (texts.size() > kTextsKept) texts.resize(kTextsKept);

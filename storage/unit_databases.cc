@@ -152,6 +152,14 @@ void Unit::FlushAll() {
 void Unit::SwapDb(DbIndex a, DbIndex b) {
   if (a == b) return;
   MarkAllPending();
+  // What was changed before goes along: effects tell what keys hold in the end, behind what became of whole databases.
+  TouchWatches();
+  for (Change& change : changed_) {
+    if (change.db == a)
+      change.db = b;
+    else if (change.db == b)
+      change.db = a;
+  }
   for (Shard& shard : store_.impl_->shards) {
     // A key that is in one of the two changes in both, in the eyes of those who watch.
     TouchDatabase(shard, a);

@@ -48,6 +48,7 @@ struct Recovered {
   Manifest manifest;            // kOwn: what stays; a last file without content is left out
   uint64_t last_number = 0;     // of all files there are
   std::vector<std::string> leftovers;  // names that no manifest needs; may go
+  std::string unbegun;          // kOwn: the last file, when its first batch did not get to the disk; not in `manifest` any more
   LogEnd end;                   // kOwn
   bool sealed = true;           // the last file ended with a seal: a clean stop
   uint64_t torn_bytes = 0;      // behind end.bytes in the last file (kOwn), or of the last command (kForeign)
@@ -63,7 +64,8 @@ struct Recovered {
 [[nodiscard]] absl::StatusOr<Recovered> Recover(Directory& directory, bool with_log, LoadSink& sink, LoadCounters& counters);
 
 // After an unclean stop: makes the last file end with its last sound batch and a seal, in a new file of the same name; a torn
-// rest is kept beside. Changes `recovered` accordingly.
+// rest is kept beside. Changes `recovered` accordingly. What stands in a file that was not begun is cut away, so that it is harmless
+// while the manifest does not name it any more.
 [[nodiscard]] absl::Status SealLast(Directory& directory, Recovered& recovered);
 
 }  // namespace idemd::server

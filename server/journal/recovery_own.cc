@@ -108,11 +108,16 @@ absl::Status Recovery::LoadOwnLog(const ManifestFile& listed, bool first, bool l
   found_.log_bytes += end.bytes;
   if (!begun) {
     // Named by the manifest, and the process was gone before it was written to.
-    found_.sealed = found_.torn_bytes == 0;
+    found_.sealed = true;  // as the one before it is, or there is none
     found_.manifest.files.pop_back();
     found_.leftovers.push_back(listed.name);
+    found_.unbegun = listed.name;
     found_.torn_bytes = 0;
-    if (found_.manifest.files.empty()) found_.end.name = "-";
+    if (found_.manifest.files.empty()) {
+      // The first start ever ended here: nobody was told anything.
+      found_.end.name = "-";
+      found_.kind = Recovered::Kind::kFresh;
+    }
     return absl::OkStatus();
   }
   found_.end = std::move(end);
@@ -145,8 +150,19 @@ absl::Status Recovery::LoadOwn() {
 }
 
 absl::Status SealLast(Directory& directory, Recovered& recovered) {
-  if (recovered.sealed || recovered.manifest.files.empty() || recovered.manifest.files.back().base) return absl::OkStatus();
+  if (!recovered.unbegun.empty()) {
+    absl::StatusOr<std::unique_ptr<File>> file = directory.files().Open(directory.PathOf(recovered.unbegun), FileSystem::Mode::kAppend);
+    if (!file.ok()) return file.status();
+    if (absl::Status cut = (*file)->Truncate(0); !cut.ok()) return cut;
+    if (absl::Status synced = (*file)->Sync(); !synced.ok()) return synced;
+  }
+  if (recovered.manifest.files.empty() || recovered.manifest.files.back().base) return absl::OkStatus();
   const std::string path = directory.PathOf(recovered.end.name);
+  if (recovered.sealed) {
+    // A process that was killed between writing its seal and syncing it has left both to the system.
+    absl::StatusOr<std::unique_ptr<File>> last = directory.files().Open(path, FileSystem::Mode::kAppend);
+    return last.ok() ? (*last)->Sync() : last.status();
+  }
   absl::StatusOr<std::unique_ptr<File>> old = directory.files().Open(path, FileSystem::Mode::kRead);
   if (!old.ok()) return old.status();
   constexpr size_t kCopyBytes = 1 << 20;

@@ -186,20 +186,20 @@ bool RdbReader::Impl::Sizes(RdbItem& item) {
 bool RdbReader::Impl::End() {
   scan.Reading("the sum at the end");
   const uint64_t at = scan.input().offset();
-  if (version < kRdbVersionSummed) {
-    // So old a file is nothing but itself. A later one whose version was damaged goes on.
-    if (!scan.input().AtEnd())
-      return scan.Damaged(at, absl::StrCat("nothing follows the end in version ", version));
-    return scan.input().status().ok() || scan.Cut();
-  }
   const uint64_t sum = scan.input().Sum();
   uint64_t expected = 0;
-  if (!scan.Little(&expected)) return false;
+  if (version >= kRdbVersionSummed && !scan.Little(&expected)) return false;
   has_sum = expected != 0;
-  if (has_sum && sum != expected)
-    return scan.Damaged(at, absl::StrCat("the sum says ", absl::Hex(expected),
+  if (has_sum) {
+    return sum == expected ||
+           scan.Damaged(at, absl::StrCat("the sum says ", absl::Hex(expected),
                                          ", the bytes before it give ", absl::Hex(sum)));
-  return true;
+  }
+  // Without a sum nothing but the end of the file shows that this was its end: a damaged opcode may
+  // look like it, and zeros behind it like a sum that is switched off.
+  if (!scan.input().AtEnd())
+    return scan.Damaged(at, "where there is no sum, nothing follows the end");
+  return scan.input().status().ok() || scan.Cut();
 }
 
 // A library's code begins with a line that names it: "#!lua name=lib".

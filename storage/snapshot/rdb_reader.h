@@ -52,8 +52,8 @@ class RdbReader {
   // else: the source's. An error, and kEnd, come again with every further call.
   [[nodiscard]] absl::StatusOr<RdbItem> Next();
   uint32_t version() const;  // after the first item
-  // Bytes consumed. After kEnd the file's own end: what follows it, commands of an AOF or nothing,
-  // is the caller's to judge.
+  // Bytes consumed. After kEnd the file's own end. What follows it, commands of an AOF or nothing,
+  // is the caller's to judge where there was a sum; where there was none, nothing does.
   uint64_t offset() const;
   bool has_sum() const;  // after kEnd
 

@@ -77,9 +77,12 @@ Keys KeysOf(storage::Store& store) {
   unit.LockAll();
   std::string scratch;
   for (DbIndex db = 0; db < storage::kDatabases; ++db) {
-    unit.ForEach(db, [&](absl::string_view key, const storage::KeyView& view) {
-      keys[NameOf(db, key)] = {std::string(storage::StringValue(view, scratch)), view.deadline_ms};
-    });
+    std::vector<std::string> names;  // a walk does not show the bytes of strings that were edited in place
+    unit.ForEach(db, [&](absl::string_view key, const storage::KeyView&) { names.emplace_back(key); });
+    for (const std::string& name : names) {
+      const storage::KeyView view = unit.Find(db, storage::HashedKey(name), false);
+      keys[NameOf(db, name)] = {std::string(storage::StringValue(view, scratch)), view.deadline_ms};
+    }
   }
   return keys;
 }
@@ -173,8 +176,7 @@ std::optional<Lsn> History::Match(Lsn lsn, const Keys& found) const {
 }
 
 void History::ForgetAfter(Lsn lsn) {
-  Settle(lsn);
-  units_.clear();
+  while (!units_.empty() && units_.back().lsn > lsn) units_.pop_back();
 }
 
 Keys History::now() const {

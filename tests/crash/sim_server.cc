@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<SimData>> SimData::Recover(SimFs& fs, storage::Ti
 
 class SimServer::NoPeer final : public server::Peer {
  public:
-  void Send(std::shared_ptr<const std::string>) override {}
+  void Send(std::shared_ptr<const std::string>, storage::Lsn) override {}
   void Kill() override {}
   void Resume(std::function<void(server::Session&, std::string&)>) override {}
 };
@@ -55,7 +55,6 @@ SimServer::SimServer(SimData& data, int64_t started_ms)
                 .commands = commands_,
                 .run_id = "sim",
                 .started_ms = started_ms,
-                .shutdown = [] {},
                 .persistence = &data.persistence()},
       dispatcher_(services_) {
   session_.peer = std::make_shared<NoPeer>();

@@ -52,6 +52,7 @@ void Workload::Token() {
   const size_t begin = reply.find("\r\n");
   if (begin == std::string::npos || reply[0] != '$') return;
   token_ = "t:" + reply.substr(begin + 2, 32);
+  token_db_ = db_;
   tokens_.push_back(token_);
   if (tokens_.size() > 6) tokens_.erase(tokens_.begin());
 }
@@ -162,7 +163,8 @@ void Workload::Whole() {
       Run({"COPY", Key("p"), Key("p"), "DB", "1", "REPLACE"});
       break;
     default:
-      Run({"SELECT", std::to_string(Below(2))});
+      db_ = static_cast<storage::DbIndex>(Below(2));
+      Run({"SELECT", std::to_string(db_)});
   }
 }
 

@@ -15,8 +15,9 @@ class Workload {
   Workload(SimServer& server, std::mt19937_64& random) : server_(server), random_(random) {}
   // One unit: a command, or a MULTI with all of its own.
   void Step();
-  // A token that was issued and told, "" when there is none. Its key stays known for ever.
+  // A token that was issued, "" when there is none, and its database.
   const std::string& token() const { return token_; }
+  storage::DbIndex token_db() const { return token_db_; }
 
  private:
   using Words = std::vector<std::string>;
@@ -34,6 +35,7 @@ class Workload {
 
   SimServer& server_;
   std::mt19937_64& random_;
+  storage::DbIndex db_ = 0, token_db_ = 0;
   std::string token_;
   Words tokens_;
   Words fences_{"1"};

@@ -74,6 +74,15 @@ TEST(RdbDamageTest, EveryBitThatFlipsIsSeen) {
   }
 }
 
+TEST(RdbDamageTest, AnEndWithZerosBehindItIsNotTakenForOneInTheMiddle) {
+  std::string body = Bytes({252, 0, 0, 0, 0, 0, 0, 0, 0});
+  AppendRdbEntry("key", "value", kNoDeadline, body);
+  std::string file = RdbFile(body);
+  ASSERT_EQ(ReadRdb(file).entries.size(), 1u);
+  file[RdbHeader(10).size()] = '\xff';
+  EXPECT_TRUE(absl::IsDataLoss(ReadRdb(file).status));
+}
+
 TEST(RdbDamageTest, EverySectorOfZerosIsSeen) {
   const std::string file = Sample(10);
   constexpr size_t kSector = 32;

@@ -87,13 +87,16 @@ TEST(RdbReaderTest, ASumOfZeroSaysThatThereIsNoneAndAnyOtherMustBeRight) {
   EXPECT_THAT(ReadRdb(file).status.message(), HasSubstr("the sum says 100000000000000"));
 }
 
-TEST(RdbReaderTest, WhatFollowsTheEndIsLeftAloneButNothingFollowsAnOldFile) {
+TEST(RdbReaderTest, WhatFollowsTheEndIsLeftAloneButNothingFollowsWhereThereIsNoSum) {
   const std::string file = RdbFile(Entry("k", Short("v")));
+  std::string unsummed = file;
+  std::fill(unsummed.end() - 8, unsummed.end(), '\0');
   for (const size_t piece : {size_t{1}, size_t{6}, SIZE_MAX}) {
     const RdbContents contents = ReadRdb(file + "*1\r\n$4\r\nPING\r\n", piece);
     EXPECT_EQ(contents.status, absl::OkStatus());
     EXPECT_EQ(contents.offset, file.size());
     EXPECT_TRUE(absl::IsDataLoss(ReadRdb("REDIS0004\xff!", piece).status));
+    EXPECT_TRUE(absl::IsDataLoss(ReadRdb(unsummed + "!", piece).status));
   }
 }
 
