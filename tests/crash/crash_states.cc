@@ -10,6 +10,7 @@
 //   - fences go on above every one that was given out, tokens are recognised;
 //   - a second recovery finds the same.
 // Some runs go on with the recovered server, so that later crashes meet logs of several lives.
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +37,7 @@ constexpr uint64_t kStatesDefault = 20'000;
 const std::string kLost = "the keys are not those after any unit that may be the last";
 
 struct Totals {
-  uint64_t states = 0, calls = 0, runs = 0, units = 0, in_recovery = 0, torn = 0, lives = 0;
+  uint64_t states = 0, calls = 0, runs = 0, units = 0, in_recovery = 0, torn = 0, lives = 0, faulty = 0;
 };
 
 // One run: lives of a server over one disk.
@@ -52,6 +53,8 @@ class Run {
  private:
   enum class Crash : uint8_t { kPower, kKill };
   void Live();
+  void Serve(bool faulty);
+  void GoOn(std::unique_ptr<SimFs> next);
   void OnCall();
   void End();
   void Examine(std::unique_ptr<SimFs> disk, Crash crash, const std::string& how);
@@ -103,15 +106,32 @@ void Run::Live() {
   fs_->LieAboutSync(lie_);
   ends_at_call_ = fs_->calls() + (Below(2) == 0 ? Below(400) : UINT64_MAX / 2);
   fs_->OnCall([this](const SimCall&) { OnCall(); });
-  absl::StatusOr<std::unique_ptr<SimData>> data = SimData::Recover(*fs_, time_, clock_, history_, options_);
-  if (!data.ok()) {
-    Wrong("at the start of a life", std::string(data.status().message()), fs_.get());
-    fs_->OnCall(nullptr);
-    fs_ = nullptr;
-    return;
+  const bool faulty = !lie_ && Below(3) == 0;
+  if (faulty) {
+    ++totals_.faulty;
+    const SimFault fault = std::array{SimFault::kIo, SimFault::kNoSpace, SimFault::kShortWrite}[Below(3)];
+    fs_->FailCall(1 + Below(400), fault, Below(2) == 0 ? 1 : 1 + Below(30));
   }
-  data_ = data->get();
+  SimOptions options = options_;
+  options.gave_up = [this] {
+    if (left_ == nullptr) End();
+  };
   closed_ = false;
+  absl::StatusOr<std::unique_ptr<SimData>> data = SimData::Recover(*fs_, time_, clock_, history_, options);
+  if (data.ok()) {
+    data_ = data->get();
+    Serve(faulty);
+  } else if (!faulty) {
+    Wrong("at the start of a life", std::string(data.status().message()), fs_.get());
+  }
+  if (left_ == nullptr) End();
+  data_ = nullptr;
+  fs_->OnCall(nullptr);
+  GoOn(std::move(left_));
+}
+
+// Requests, and in the end perhaps a clean stop.
+void Run::Serve(bool faulty) {
   // What it serves is safe from everything, however it was left.
   if (left_ == nullptr) durable_[0] = durable_[1] = began_at_;
   {
@@ -128,15 +148,17 @@ void Run::Live() {
       }
       if (Below(3) != 0) {
         data_->log().Release(history_.last());
-        token_ = workload.token();
-        token_db_ = workload.token_db();
+        if (left_ == nullptr && data_->log().released() >= history_.last()) {
+          token_ = workload.token();
+          token_db_ = workload.token_db();
+        }
       }
       if (Below(25) == 0) (void)data_->persistence().RewriteInBackground();
       if (Below(60) == 0) data_->persistence().SaveNow([](const absl::Status&) {});
       if (Below(20) == 0) data_->persistence().WaitSynced(history_.last(), 0, [](bool) {});
       if (left_ != nullptr) break;
       history_.Settle(std::min(Least(Crash::kPower), Least(Crash::kKill)));
-      if (!data_->died().empty()) Wrong("in a sound world", "the server gave up: " + data_->died(), fs_.get());
+      if (!faulty && !data_->died().empty()) Wrong("in a sound world", "the server gave up: " + data_->died(), fs_.get());
       if (totals_.states >= states_max_) break;
     }
     const Keys held = KeysOf(data_->store());
@@ -148,36 +170,32 @@ void Run::Live() {
       if (told != held) Wrong("in memory", "effects do not tell what the store holds" + Differences(told, held), nullptr);
     }
   }
-  // A clean stop, in which this life may still end, or an end between two calls.
-  if (Below(3) == 0) {
-    if (absl::Status closed = data_->persistence().Close(Below(2) == 0); !closed.ok())
-      Wrong("at a clean stop", std::string(closed.message()), fs_.get());
-    if (left_ == nullptr) closed_ = true;
-  }
-  if (left_ == nullptr) End();
-  std::unique_ptr<SimFs> next = std::move(left_);
-  fs_->OnCall(nullptr);
-  // A throw-away recovery says which state it is; what came later has never happened.
+  // A clean stop, in which this life may still end.
+  if (left_ != nullptr || Below(3) != 0) return;
+  const absl::Status stopped = data_->persistence().Close(Below(2) == 0);
+  if (!stopped.ok() && !faulty) Wrong("at a clean stop", std::string(stopped.message()), fs_.get());
+  closed_ = stopped.ok() && left_ == nullptr;
+}
+
+// A throw-away recovery says which state the next life will find; what came after it has never happened.
+void Run::GoOn(std::unique_ptr<SimFs> next) {
   History none;
   storage::FakeClock early(1000);
   const auto copy = next->AfterKill();
-  absl::StatusOr<std::unique_ptr<SimData>> found = SimData::Recover(*copy, time_, early, none, options_);
-  data_ = nullptr;
+  const absl::StatusOr<std::unique_ptr<SimData>> found = SimData::Recover(*copy, time_, early, none, options_);
   if (!found.ok()) {
     Wrong("at the end of a life", std::string(found.status().message()), fs_.get());
-  } else {
-    const Keys keys = KeysOf((*found)->store());
-    const std::optional<Lsn> at = history_.Match(durable_[0], keys);
-    if (!at.has_value()) {
-      Wrong("at the end of a life", absl::StrCat(kLost, Differences(history_.now(), keys)), fs_.get());
-    } else {
-      began_at_ = *at;
-      history_.ForgetAfter(*at);
-    }
+    fs_ = nullptr;
+    return;
   }
-  const bool sound = found.ok();
-  data->reset();
-  fs_ = sound ? std::move(next) : nullptr;
+  const Keys keys = KeysOf((*found)->store());
+  if (const std::optional<Lsn> at = history_.Match(durable_[0], keys); at.has_value()) {
+    began_at_ = *at;
+    history_.ForgetAfter(*at);
+  } else {
+    Wrong("at the end of a life", absl::StrCat(kLost, Differences(history_.now(), keys)), fs_.get());
+  }
+  fs_ = std::move(next);
 }
 
 // The next life begins with what is on the disk now.
@@ -313,10 +331,11 @@ int Main(uint64_t states, uint64_t seed) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf(
-      "%llu states (%llu of them in recoveries, %llu with a torn end) at %llu calls of %llu runs, %llu lives and %llu units, in %.1f s; seeds %llu to %llu\n",
+      "%llu states (%llu of them in recoveries, %llu with a torn end) at %llu calls of %llu runs, %llu lives (%llu with a bad disk) and %llu units, in %.1f s; seeds %llu to %llu\n",
       static_cast<unsigned long long>(totals.states), static_cast<unsigned long long>(totals.in_recovery),
       static_cast<unsigned long long>(totals.torn), static_cast<unsigned long long>(totals.calls),
       static_cast<unsigned long long>(totals.runs), static_cast<unsigned long long>(totals.lives),
+      static_cast<unsigned long long>(totals.faulty),
       static_cast<unsigned long long>(totals.units), seconds, static_cast<unsigned long long>(seed),
       static_cast<unsigned long long>(seed + totals.runs - 1));
   failed += static_cast<int>(bad);

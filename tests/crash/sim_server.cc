@@ -13,8 +13,10 @@ server::PersistenceOptions Options(const SimOptions& options, std::shared_ptr<st
   to.restart_grace_ms = options.restart_grace_ms;
   to.rewrite_percentage = 0;
   to.on_callers_thread = true;
-  to.die = [died = std::move(died)](const absl::Status& why) {
-    if (died->empty()) *died = std::string(why.message());
+  to.die = [died = std::move(died), gave_up = options.gave_up](const absl::Status& why) {
+    if (!died->empty()) return;
+    *died = std::string(why.message());
+    if (gave_up) gave_up();
   };
   return to;
 }

@@ -3,6 +3,7 @@
 // Threads   one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ struct SimOptions {
   server::SyncPolicy sync = server::SyncPolicy::kAlways;
   WatchedLog::Fault fault = WatchedLog::Fault::kNone;
   int64_t restart_grace_ms = 0;
+  std::function<void()> gave_up;  // the disk failed; a process would have ended here
 };
 
 // Store, log and token key: what a recovery fills.
