@@ -1,4 +1,5 @@
-// A whole server on one thread, over a simulated disk and a simulated time; and what the next process makes of that disk.
+// A whole server on one thread, over a simulated disk and a simulated time; and what the next
+// process makes of that disk.
 //
 // Threads   one.
 #pragma once
@@ -51,8 +52,9 @@ struct SimOptions {
 class SimData {
  public:
   // An error says why the server would refuse to start.
-  static absl::StatusOr<std::unique_ptr<SimData>> Recover(SimFs& fs, storage::TimeSource& time, storage::Clock& clock,
-                                                          History& history, const SimOptions& options);
+  static absl::StatusOr<std::unique_ptr<SimData>> Recover(SimFs& fs, storage::TimeSource& time,
+                                                          storage::Clock& clock, History& history,
+                                                          const SimOptions& options);
   storage::Store& store() { return store_; }
   WatchedLog& log() { return log_; }
   storage::TokenMint& tokens() { return tokens_; }
@@ -60,9 +62,11 @@ class SimData {
   const std::string& died() const { return *died_; }
 
  private:
-  SimData(SimFs& fs, storage::TimeSource& time, storage::Clock& clock, History& history, const SimOptions& options);
+  SimData(SimFs& fs, storage::TimeSource& time, storage::Clock& clock, History& history,
+          const SimOptions& options);
 
-  std::shared_ptr<std::string> died_ = std::make_shared<std::string>();  // why the disk was given up
+  std::shared_ptr<std::string> died_ =
+      std::make_shared<std::string>();  // why the disk was given up
   server::Persistence persistence_;
   WatchedLog log_;
   storage::Store store_;
