@@ -1,15 +1,18 @@
-// The campaign: a server over a simulated disk is crashed at every call that it makes, and every recovery must be right.
+// The campaign: a server over a simulated disk is crashed at every call that it makes, and every
+// recovery must be right.
 //
-//   crash_states [STATES] [SEED]     SEED also from IDEMD_SEED; the first wrong state is printed with its seed
+//   crash_states [STATES] [SEED]
 //
-// A run draws requests; in the middle of each file call the disk is copied, a crash is drawn, and the next process
-// recovers from the copy, itself crashed in the middle of its calls now and then. What must hold:
+// A run draws requests, over several lives of a server on one disk. In the middle of each file call
+// the disk is copied, a crash is drawn, and the next process recovers from the copy, itself crashed
+// in the middle of its calls now and then. What must hold:
 //   - the server starts;
-//   - the keys are those after some unit, not before the last one that was acknowledged (under `always`, and after a mere
-//     kill: any reply; else: what WAITAOF or a rewrite had synced);
+//   - the keys are those after some unit, not before the last one that was acknowledged (`always`,
+//     and after a mere kill: any reply; else: what WAITAOF or a rewrite had synced);
 //   - fences go on above every one that was given out, tokens are recognised;
 //   - a second recovery finds the same.
-// Some runs go on with the recovered server, so that later crashes meet logs of several lives.
+// The seed is IDEMD_SEED where none is given; a wrong state is printed with its own.
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -32,17 +35,19 @@ using server::SyncPolicy;
 using storage::Lsn;
 
 constexpr int64_t kStartMs = 1'700'000'000'000;
-constexpr uint64_t kStatesDefault = 20'000;
+constexpr uint64_t kStatesDefault = 50'000;
 const std::string kLost = "the keys are not those after any unit that may be the last";
 
 struct Totals {
-  uint64_t states = 0, calls = 0, runs = 0, units = 0, in_recovery = 0, torn = 0, lives = 0;
+  uint64_t states = 0, calls = 0, runs = 0, units = 0, in_recovery = 0, torn = 0, lives = 0,
+           faulty = 0;
 };
 
 // One run: lives of a server over one disk.
 class Run {
  public:
-  // A disk that lies about syncs leaves little that can be started from: only what is lost counts on it.
+  // A disk that lies about syncs leaves little that can be started from: only what is lost counts
+  // on it.
   Run(uint64_t seed, const SimOptions& options, bool lie, Totals& totals)
       : seed_(seed), random_(seed), options_(options), lie_(lie), totals_(totals) {}
 
@@ -52,6 +57,8 @@ class Run {
  private:
   enum class Crash : uint8_t { kPower, kKill };
   void Live();
+  void Serve(bool faulty);
+  void GoOn(std::unique_ptr<SimFs> next);
   void OnCall();
   void End();
   void Examine(std::unique_ptr<SimFs> disk, Crash crash, const std::string& how);
@@ -61,7 +68,8 @@ class Run {
   void Wrong(const std::string& how, const std::string& what, const SimFs* disk) {
     if (!problem_.empty() || (lie_ && !absl::StartsWith(what, kLost))) return;
     problem_ = absl::StrCat("seed ", seed_, ", call ", fs_->calls(), ", ", how, ": ", what);
-    if (disk != nullptr) absl::StrAppend(&problem_, "\n  the disk before the crash:\n", fs_->Describe());
+    if (disk != nullptr)
+      absl::StrAppend(&problem_, "\n  the disk before the crash:\n", fs_->Describe());
   }
   uint64_t Below(uint64_t limit) { return random_() % limit; }
 
@@ -75,12 +83,14 @@ class Run {
   storage::FakeClock clock_{kStartMs};
   History history_;
   SimData* data_ = nullptr;  // while a life lasts
-  // Where this life ends, in the middle of a call; what the server does after that has never happened.
+  // Where this life ends, in the middle of a call; what the server does after that has never
+  // happened.
   uint64_t ends_at_call_ = 0;
   std::unique_ptr<SimFs> left_;
-  bool closed_ = false;  // by a clean stop
+  bool closed_ = false;      // by a clean stop
   Lsn began_at_ = 0;         // what this life found
-  Lsn durable_[2] = {0, 0};  // by the end of the last life, for each Crash: a kill has left what a power cut may still take
+  Lsn durable_[2] = {0, 0};  // by the end of the last life, for each Crash: a kill has left what a
+                             // power cut may still take
   std::string token_;        // acknowledged
   storage::DbIndex token_db_ = 0;
   std::string problem_;
@@ -93,7 +103,8 @@ std::string Run::Go(uint64_t states_max) {
   (void)fs_->MakeDirectory("/data");
   (void)fs_->SyncDirectory("/");
   ++totals_.runs;
-  for (uint64_t life = 0, lives = 1 + Below(4); life < lives && fs_ != nullptr && problem_.empty() && totals_.states < states_max_; ++life)
+  for (uint64_t life = 0, lives = 1 + Below(4);
+       life < lives && fs_ != nullptr && problem_.empty() && totals_.states < states_max_; ++life)
     Live();
   return problem_;
 }
@@ -103,15 +114,34 @@ void Run::Live() {
   fs_->LieAboutSync(lie_);
   ends_at_call_ = fs_->calls() + (Below(2) == 0 ? Below(400) : UINT64_MAX / 2);
   fs_->OnCall([this](const SimCall&) { OnCall(); });
-  absl::StatusOr<std::unique_ptr<SimData>> data = SimData::Recover(*fs_, time_, clock_, history_, options_);
-  if (!data.ok()) {
-    Wrong("at the start of a life", std::string(data.status().message()), fs_.get());
-    fs_->OnCall(nullptr);
-    fs_ = nullptr;
-    return;
+  const bool faulty = !lie_ && Below(3) == 0;
+  if (faulty) {
+    ++totals_.faulty;
+    const SimFault fault =
+        std::array{SimFault::kIo, SimFault::kNoSpace, SimFault::kShortWrite}[Below(3)];
+    fs_->FailCall(1 + Below(400), fault, Below(2) == 0 ? 1 : 1 + Below(30));
   }
-  data_ = data->get();
+  SimOptions options = options_;
+  options.gave_up = [this] {
+    if (left_ == nullptr) End();
+  };
   closed_ = false;
+  absl::StatusOr<std::unique_ptr<SimData>> data =
+      SimData::Recover(*fs_, time_, clock_, history_, options);
+  if (data.ok()) {
+    data_ = data->get();
+    Serve(faulty);
+  } else if (!faulty) {
+    Wrong("at the start of a life", std::string(data.status().message()), fs_.get());
+  }
+  if (left_ == nullptr) End();
+  data_ = nullptr;
+  fs_->OnCall(nullptr);
+  GoOn(std::move(left_));
+}
+
+// Requests, and in the end perhaps a clean stop.
+void Run::Serve(bool faulty) {
   // What it serves is safe from everything, however it was left.
   if (left_ == nullptr) durable_[0] = durable_[1] = began_at_;
   {
@@ -128,15 +158,18 @@ void Run::Live() {
       }
       if (Below(3) != 0) {
         data_->log().Release(history_.last());
-        token_ = workload.token();
-        token_db_ = workload.token_db();
+        if (left_ == nullptr && data_->log().released() >= history_.last()) {
+          token_ = workload.token();
+          token_db_ = workload.token_db();
+        }
       }
       if (Below(25) == 0) (void)data_->persistence().RewriteInBackground();
       if (Below(60) == 0) data_->persistence().SaveNow([](const absl::Status&) {});
       if (Below(20) == 0) data_->persistence().WaitSynced(history_.last(), 0, [](bool) {});
       if (left_ != nullptr) break;
       history_.Settle(std::min(Least(Crash::kPower), Least(Crash::kKill)));
-      if (!data_->died().empty()) Wrong("in a sound world", "the server gave up: " + data_->died(), fs_.get());
+      if (!faulty && !data_->died().empty())
+        Wrong("in a sound world", "the server gave up: " + data_->died(), fs_.get());
       if (totals_.states >= states_max_) break;
     }
     const Keys held = KeysOf(data_->store());
@@ -145,39 +178,40 @@ void Run::Live() {
       Keys told = history_.now();
       const int64_t now = clock_.NowMs();
       std::erase_if(told, [&](const auto& entry) { return entry.second.deadline_ms <= now; });
-      if (told != held) Wrong("in memory", "effects do not tell what the store holds" + Differences(told, held), nullptr);
+      if (told != held)
+        Wrong("in memory", "effects do not tell what the store holds" + Differences(told, held),
+              nullptr);
     }
   }
-  // A clean stop, in which this life may still end, or an end between two calls.
-  if (Below(3) == 0) {
-    if (absl::Status closed = data_->persistence().Close(Below(2) == 0); !closed.ok())
-      Wrong("at a clean stop", std::string(closed.message()), fs_.get());
-    if (left_ == nullptr) closed_ = true;
-  }
-  if (left_ == nullptr) End();
-  std::unique_ptr<SimFs> next = std::move(left_);
-  fs_->OnCall(nullptr);
-  // A throw-away recovery says which state it is; what came later has never happened.
+  // A clean stop, in which this life may still end.
+  if (left_ != nullptr || Below(3) != 0) return;
+  const absl::Status stopped = data_->persistence().Close(Below(2) == 0);
+  if (!stopped.ok() && !faulty) Wrong("at a clean stop", std::string(stopped.message()), fs_.get());
+  closed_ = stopped.ok() && left_ == nullptr;
+}
+
+// A throw-away recovery says which state the next life will find; what came after it has never
+// happened.
+void Run::GoOn(std::unique_ptr<SimFs> next) {
   History none;
   storage::FakeClock early(1000);
   const auto copy = next->AfterKill();
-  absl::StatusOr<std::unique_ptr<SimData>> found = SimData::Recover(*copy, time_, early, none, options_);
-  data_ = nullptr;
+  const absl::StatusOr<std::unique_ptr<SimData>> found =
+      SimData::Recover(*copy, time_, early, none, options_);
   if (!found.ok()) {
     Wrong("at the end of a life", std::string(found.status().message()), fs_.get());
-  } else {
-    const Keys keys = KeysOf((*found)->store());
-    const std::optional<Lsn> at = history_.Match(durable_[0], keys);
-    if (!at.has_value()) {
-      Wrong("at the end of a life", absl::StrCat(kLost, Differences(history_.now(), keys)), fs_.get());
-    } else {
-      began_at_ = *at;
-      history_.ForgetAfter(*at);
-    }
+    fs_ = nullptr;
+    return;
   }
-  const bool sound = found.ok();
-  data->reset();
-  fs_ = sound ? std::move(next) : nullptr;
+  const Keys keys = KeysOf((*found)->store());
+  if (const std::optional<Lsn> at = history_.Match(durable_[0], keys); at.has_value()) {
+    began_at_ = *at;
+    history_.ForgetAfter(*at);
+  } else {
+    Wrong("at the end of a life", absl::StrCat(kLost, Differences(history_.now(), keys)),
+          fs_.get());
+  }
+  fs_ = std::move(next);
 }
 
 // The next life begins with what is on the disk now.
@@ -191,11 +225,13 @@ void Run::End() {
 
 // What must be there after a crash now.
 Lsn Run::Least(Crash crash) const {
-  if (data_ == nullptr) return durable_[crash == Crash::kKill ? 0 : 1];  // in the recovery at the start of a life
+  if (data_ == nullptr)
+    return durable_[crash == Crash::kKill ? 0 : 1];  // in the recovery at the start of a life
   if (closed_) return history_.last();
   const Lsn before = durable_[0];
   if (options_.fault == WatchedLog::Fault::kAnswersEarly) return data_->log().released();
-  if (crash == Crash::kKill || options_.sync == SyncPolicy::kAlways) return std::max(before, data_->log().released());
+  if (crash == Crash::kKill || options_.sync == SyncPolicy::kAlways)
+    return std::max(before, data_->log().released());
   return std::max(before, data_->persistence().status().durable_lsn);
 }
 
@@ -226,7 +262,8 @@ void Run::Examine(std::unique_ptr<SimFs> disk, Crash crash, const std::string& h
       ++totals_.in_recovery;
       const uint64_t draw = random_();
       if (Below(3) == 0) {
-        Recover(*under_way->AfterKill(draw), least, absl::StrCat(how, ", then in its recovery at change ", call, " kill ", draw));
+        Recover(*under_way->AfterKill(draw), least,
+                absl::StrCat(how, ", then in its recovery at change ", call, " kill ", draw));
       } else {
         Recover(*under_way->AfterCrash(draw), least_power,
                 absl::StrCat(how, ", then in its recovery at change ", call, " crash ", draw));
@@ -239,7 +276,8 @@ void Run::Examine(std::unique_ptr<SimFs> disk, Crash crash, const std::string& h
   // What was served once stays, whatever happens next.
   const auto again = Below(2) == 0 ? disk->AfterKill() : disk->AfterCrash(random_());
   const std::optional<Lsn> later = Recover(*again, *at, how + ", recovered, crashed again");
-  if (later.has_value() && *later != *at) Wrong(how, absl::StrCat("first as of ", *at, ", then as of ", *later), disk.get());
+  if (later.has_value() && *later != *at)
+    Wrong(how, absl::StrCat("first as of ", *at, ", then as of ", *later), disk.get());
 }
 
 std::optional<Lsn> Run::Recover(SimFs& disk, Lsn least, const std::string& how) {
@@ -247,7 +285,8 @@ std::optional<Lsn> Run::Recover(SimFs& disk, Lsn least, const std::string& how) 
   const uint64_t fence = history_.FenceUpTo(least);
   History none;
   storage::FakeClock early(1000);  // nothing has expired, and no fence comes from the clock
-  absl::StatusOr<std::unique_ptr<SimData>> data = SimData::Recover(disk, time_, early, none, options_);
+  absl::StatusOr<std::unique_ptr<SimData>> data =
+      SimData::Recover(disk, time_, early, none, options_);
   if (!data.ok()) {
     Wrong(how, absl::StrCat("refuses to start: ", data.status().message()), &disk);
     return std::nullopt;
@@ -256,39 +295,50 @@ std::optional<Lsn> Run::Recover(SimFs& disk, Lsn least, const std::string& how) 
   const Keys found = KeysOf((*data)->store());
   const std::optional<Lsn> at = history_.Match(least, found);
   if (!at.has_value()) {
-    Wrong(how, absl::StrCat(kLost, ", of which ", least, " was the last acknowledged one",
-                            Differences(history_.now(), found)), &disk);
+    Wrong(how,
+          absl::StrCat(kLost, ", of which ", least, " was the last acknowledged one",
+                       Differences(history_.now(), found)),
+          &disk);
     return std::nullopt;
   }
   if ((*data)->store().fences().Next() <= fence)
-    Wrong(how, absl::StrCat("fence ", fence, " had been given out, ", (*data)->store().fences().last(), " comes next"), &disk);
-  if (!token_.empty() && !(*data)->tokens().Read(token_db_, token_).issued) Wrong(how, token_ + " is not recognised", &disk);
+    Wrong(how,
+          absl::StrCat("fence ", fence, " had been given out, ", (*data)->store().fences().last(),
+                       " comes next"),
+          &disk);
+  if (!token_.empty() && !(*data)->tokens().Read(token_db_, token_).issued)
+    Wrong(how, token_ + " is not recognised", &disk);
   return at;
 }
 
 SimOptions Draw(uint64_t seed) {
   SimOptions options;
-  static constexpr SyncPolicy kPolicies[] = {SyncPolicy::kAlways, SyncPolicy::kAlways, SyncPolicy::kAlways,
-                                             SyncPolicy::kEverySecond, SyncPolicy::kNever};
+  static constexpr SyncPolicy kPolicies[] = {SyncPolicy::kAlways, SyncPolicy::kAlways,
+                                             SyncPolicy::kAlways, SyncPolicy::kEverySecond,
+                                             SyncPolicy::kNever};
   options.sync = kPolicies[seed % 5];
   return options;
 }
 
-// Whether a planted fault is noticed within so many states: that keys are lost, not only that a start is refused.
+// Whether a planted fault is noticed within so many states: that keys are lost, not only that a
+// start is refused.
 bool Caught(const char* name, const SimOptions& options, bool lie, uint64_t seed) {
   Totals totals;
   for (uint64_t run = 0; totals.states < 4000; ++run) {
     const std::string problem = Run(seed + run, options, lie, totals).Go(4000 - totals.states);
     if (problem.find(kLost) == std::string::npos) continue;
-    std::printf("control caught after %llu states: %s\n", static_cast<unsigned long long>(totals.states), name);
+    std::printf("control caught after %llu states: %s\n",
+                static_cast<unsigned long long>(totals.states), name);
     return true;
   }
-  std::printf("BLIND  %s went unnoticed in %llu states\n", name, static_cast<unsigned long long>(totals.states));
+  std::printf("BLIND  %s went unnoticed in %llu states\n", name,
+              static_cast<unsigned long long>(totals.states));
   return false;
 }
 
 int Main(uint64_t states, uint64_t seed) {
-  server::SetLogLevel(server::kLogWarning + 1);  // every torn end is worth a line, and this tears thousands
+  server::SetLogLevel(server::kLogWarning +
+                      1);  // every torn end is worth a line, and this tears thousands
   std::printf("IDEMD_SEED=%llu\n", static_cast<unsigned long long>(seed));
   int failed = 0;
   const SimOptions always;
@@ -297,7 +347,8 @@ int Main(uint64_t states, uint64_t seed) {
   early.fault = WatchedLog::Fault::kAnswersEarly;
   SimOptions everysec = early;
   everysec.sync = SyncPolicy::kEverySecond;
-  const bool caught[] = {Caught("a sync that lies", always, true, seed), Caught("a deletion that is not logged", forgets, false, seed),
+  const bool caught[] = {Caught("a sync that lies", always, true, seed),
+                         Caught("a deletion that is not logged", forgets, false, seed),
                          Caught("a reply before its sync", early, false, seed),
                          Caught("everysec judged as always", everysec, false, seed)};
   for (const bool one : caught) failed += one ? 0 : 1;
@@ -306,21 +357,28 @@ int Main(uint64_t states, uint64_t seed) {
   const auto begin = std::chrono::steady_clock::now();
   uint64_t bad = 0;
   for (uint64_t run = 0; totals.states < states && bad < 5; ++run) {
-    const std::string problem = Run(seed + run, Draw(seed + run), false, totals).Go(states - totals.states);
+    const std::string problem =
+        Run(seed + run, Draw(seed + run), false, totals).Go(states - totals.states);
     if (problem.empty()) continue;
     ++bad;
     std::printf("FAILED  %s\n", problem.c_str());
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf(
-      "%llu states (%llu of them in recoveries, %llu with a torn end) at %llu calls of %llu runs, %llu lives and %llu units, in %.1f s; seeds %llu to %llu\n",
-      static_cast<unsigned long long>(totals.states), static_cast<unsigned long long>(totals.in_recovery),
+      "%llu states (%llu of them in recoveries, %llu with a torn end) at %llu calls of %llu runs, "
+      "%llu lives (%llu with a bad disk) and %llu units, in %.1f s; seeds %llu to %llu\n",
+      static_cast<unsigned long long>(totals.states),
+      static_cast<unsigned long long>(totals.in_recovery),
       static_cast<unsigned long long>(totals.torn), static_cast<unsigned long long>(totals.calls),
       static_cast<unsigned long long>(totals.runs), static_cast<unsigned long long>(totals.lives),
-      static_cast<unsigned long long>(totals.units), seconds, static_cast<unsigned long long>(seed),
+      static_cast<unsigned long long>(totals.faulty), static_cast<unsigned long long>(totals.units),
+      seconds, static_cast<unsigned long long>(seed),
       static_cast<unsigned long long>(seed + totals.runs - 1));
   failed += static_cast<int>(bad);
-  std::printf("%llu passed, %d failed\n", static_cast<unsigned long long>(totals.states + 4 - static_cast<uint64_t>(failed)), failed);
+  std::printf("%llu passed, %d failed\n",
+              static_cast<unsigned long long>(totals.states + 4 - static_cast<uint64_t>(failed)),
+              failed);
   return failed == 0 ? 0 : 1;
 }
 

@@ -28,7 +28,9 @@ std::string Prefix(DbIndex db) { return absl::StrCat(db, " "); }
 
 void EraseDb(DbIndex db, Keys* keys) {
   const std::string prefix = Prefix(db);
-  std::erase_if(*keys, [&](const auto& entry) { return absl::string_view(entry.first).substr(0, prefix.size()) == prefix; });
+  std::erase_if(*keys, [&](const auto& entry) {
+    return absl::string_view(entry.first).substr(0, prefix.size()) == prefix;
+  });
 }
 
 void SwapDbs(DbIndex a, DbIndex b, Keys* keys) {
@@ -46,7 +48,8 @@ void SwapDbs(DbIndex a, DbIndex b, Keys* keys) {
 std::string Shown(const Keys& keys, const std::string& name) {
   const auto found = keys.find(name);
   if (found == keys.end()) return "nothing";
-  return absl::StrCat("\"", found->second.value.substr(0, 160), "\" until ", found->second.deadline_ms);
+  return absl::StrCat("\"", found->second.value.substr(0, 160), "\" until ",
+                      found->second.deadline_ms);
 }
 
 // The names under which two maps differ.
@@ -77,8 +80,10 @@ Keys KeysOf(storage::Store& store) {
   unit.LockAll();
   std::string scratch;
   for (DbIndex db = 0; db < storage::kDatabases; ++db) {
-    std::vector<std::string> names;  // a walk does not show the bytes of strings that were edited in place
-    unit.ForEach(db, [&](absl::string_view key, const storage::KeyView&) { names.emplace_back(key); });
+    std::vector<std::string>
+        names;  // a walk does not show the bytes of strings that were edited in place
+    unit.ForEach(db,
+                 [&](absl::string_view key, const storage::KeyView&) { names.emplace_back(key); });
     for (const std::string& name : names) {
       const storage::KeyView view = unit.Find(db, storage::HashedKey(name), false);
       keys[NameOf(db, name)] = {std::string(storage::StringValue(view, scratch)), view.deadline_ms};
@@ -92,7 +97,8 @@ std::string Differences(const Keys& expected, const Keys& found) {
   int left = 3;
   for (const std::string& name : Different(expected, found)) {
     if (left-- == 0) break;
-    absl::StrAppend(&text, "\n    ", name, ": expected ", Shown(expected, name), ", found ", Shown(found, name));
+    absl::StrAppend(&text, "\n    ", name, ": expected ", Shown(expected, name), ", found ",
+                    Shown(found, name));
   }
   return text;
 }
@@ -120,7 +126,8 @@ void History::Apply(const Unit& unit, Keys* keys) {
       case EffectKind::kExpireAt:
       case EffectKind::kPersist:
         if (const auto found = keys->find(name); found != keys->end())
-          found->second.deadline_ms = effect.kind == EffectKind::kPersist ? storage::kNoDeadline : effect.deadline_ms;
+          found->second.deadline_ms =
+              effect.kind == EffectKind::kPersist ? storage::kNoDeadline : effect.deadline_ms;
         break;
       case EffectKind::kFlushDb:
         EraseDb(effect.db, keys);
@@ -156,8 +163,9 @@ std::optional<Lsn> History::Match(Lsn lsn, const Keys& found) const {
   while (true) {
     if (wrong.empty()) return at;
     if (next == units_.end()) return std::nullopt;
-    const bool whole = std::any_of(next->effects.begin(), next->effects.end(),
-                                   [](const Copy& copy) { return copy.effect.kind >= EffectKind::kFlushDb; });
+    const bool whole =
+        std::any_of(next->effects.begin(), next->effects.end(),
+                    [](const Copy& copy) { return copy.effect.kind >= EffectKind::kFlushDb; });
     Apply(*next, &keys);
     at = next->lsn;
     if (whole) {
@@ -167,7 +175,8 @@ std::optional<Lsn> History::Match(Lsn lsn, const Keys& found) const {
         const std::string name = NameOf(copy.effect.db, copy.key);
         const auto a = keys.find(name);
         const auto b = found.find(name);
-        const bool same = a == keys.end() ? b == found.end() : b != found.end() && a->second == b->second;
+        const bool same =
+            a == keys.end() ? b == found.end() : b != found.end() && a->second == b->second;
         same ? (void)wrong.erase(name) : (void)wrong.insert(name);
       }
     }

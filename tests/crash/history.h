@@ -1,4 +1,5 @@
-// What a server has done, unit by unit, and which of it was acknowledged: the truth that a recovery is held against.
+// What a server has done, unit by unit, and which of it was acknowledged: the truth that a recovery
+// is held against.
 //
 // Threads   one.
 #pragma once
@@ -37,9 +38,11 @@ class History {
   void Add(storage::Lsn lsn, absl::Span<const storage::Effect> effects);
   // Everything up to `lsn` is safe for good.
   void Settle(storage::Lsn lsn);
-  // The LSN of the unit, not before `lsn`, after which the keys were `found`. Nothing: they never were like that.
+  // The LSN of the unit, not before `lsn`, after which the keys were `found`. Nothing: they never
+  // were like that.
   std::optional<storage::Lsn> Match(storage::Lsn lsn, const Keys& found) const;
-  // After a recovery that found the state as of `lsn`: what came later has never happened, and LSNs begin anew.
+  // After a recovery that found the state as of `lsn`: what came later has never happened, and LSNs
+  // begin anew.
   void ForgetAfter(storage::Lsn lsn);
 
   const Keys& settled() const { return settled_; }
@@ -66,7 +69,8 @@ class History {
   std::deque<Unit> units_;  // behind what is settled
 };
 
-// The log of a server under test: tells the history, and can be given the faults that a campaign must notice.
+// The log of a server under test: tells the history, and can be given the faults that a campaign
+// must notice.
 class WatchedLog final : public storage::EffectLog {
  public:
   enum class Fault : uint8_t {
@@ -74,12 +78,15 @@ class WatchedLog final : public storage::EffectLog {
     kForgetsDeletes,  // a deletion is not logged
     kAnswersEarly,    // released() does not wait for the disk
   };
-  WatchedLog(storage::EffectLog& log, History& history, Fault fault) : log_(log), history_(history), fault_(fault) {}
+  WatchedLog(storage::EffectLog& log, History& history, Fault fault)
+      : log_(log), history_(history), fault_(fault) {}
 
   bool wants_effects() const override { return log_.wants_effects(); }
   storage::Lsn Append(absl::Span<const storage::Effect> effects) override;
   void ReserveFences(uint64_t fence) override { log_.ReserveFences(fence); }
-  storage::Lsn released() const override { return fault_ == Fault::kAnswersEarly ? last_ : log_.released(); }
+  storage::Lsn released() const override {
+    return fault_ == Fault::kAnswersEarly ? last_ : log_.released();
+  }
   void Release(storage::Lsn lsn) override;
   absl::Status Refusal() const override { return log_.Refusal(); }
 

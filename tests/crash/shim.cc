@@ -1,13 +1,17 @@
-// Preloaded into a server: notes what is synced, fails chosen calls, delays or fakes syncs, and moves the wall clock.
+// Preloaded into a server: notes what is synced, fails chosen calls, delays or fakes syncs, and
+// moves the wall clock.
 //
-// IDEMD_SHIM_DIR      the directory that is watched (absolute)
-// IDEMD_SHIM_STATE    where notes go: `journal`, a line per event; `i<inode>`, a hard link to every file that is created,
-//                     so that a lost unlink or rename can be undone; `t<number>`, bytes that a truncation took away
-// IDEMD_SHIM_CONTROL  a file of Control's words, mapped by both sides; the test changes it while the server runs
+//   IDEMD_SHIM_DIR      the directory that is watched (absolute)
+//   IDEMD_SHIM_STATE    the notes: `journal`, a line per event; `i<inode>`, a hard link to every
+//                       file, so that a lost unlink or rename can be undone; `t<number>`, what a
+//                       truncation took away
+//   IDEMD_SHIM_CONTROL  a file of Control's words, mapped by both sides; the test changes it while
+//                       the server runs
 //
-// tests/e2e/crash/power_cut.py reads the notes after a kill and makes of the directory what a power cut could have left.
-// The journal is written by the system call of each event, so a killed process loses none of it.
-// Only system calls and static memory are used here: it runs before and inside everything else.
+// tests/e2e/crash/power_cut.py reads the notes after a kill and makes of the directory what a power
+// cut could have left. The journal is written by the system call of each event, so a killed process
+// loses none of it. Only system calls and static memory are used here: it runs before and inside
+// everything else.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +48,14 @@ struct Control {
 };
 
 enum Kind : int64_t {
-  kWrite = 1, kSync = 2, kOpen = 4, kRename = 8, kUnlink = 16, kTruncate = 32, kReserve = 64, kSyncDirectory = 128,
+  kWrite = 1,
+  kSync = 2,
+  kOpen = 4,
+  kRename = 8,
+  kUnlink = 16,
+  kTruncate = 32,
+  kReserve = 64,
+  kSyncDirectory = 128,
   kRead = 256,
 };
 enum Fault : int64_t {
@@ -52,7 +63,8 @@ enum Fault : int64_t {
   kNoSpace = 2,
   kShort = 3,       // the first call writes half, the others ENOSPC
   kKillBefore = 4,  // the process dies before the call,
-  kKillInside = 5,  // or in its middle: half of a write, a sync that nobody heard of, a rename just done
+  kKillInside =
+      5,  // or in its middle: half of a write, a sync that nobody heard of, a rename just done
 };
 enum SyncMode : int64_t {
   kHonest = 0,
@@ -96,7 +108,8 @@ __attribute__((format(printf, 1, 2))) int64_t Note(const char* format, ...) {
   return number;
 }
 
-// `path` relative to the watched directory, or null when it lies elsewhere; "" is the directory itself.
+// `path` relative to the watched directory, or null when it lies elsewhere; "" is the directory
+// itself.
 const char* Inside(const char* path, char* room) {
   if (control == nullptr || path == nullptr) return nullptr;
   if (path[0] != '/') {
@@ -265,7 +278,8 @@ int Truncated(int fd, off_t size) {
     char path[kPathMax];
     const int64_t number = ++events;
     snprintf(path, sizeof path, "%.4000s/t%lld", state, static_cast<long long>(number));
-    const int kept = static_cast<int>(syscall(SYS_open, path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
+    const int kept =
+        static_cast<int>(syscall(SYS_open, path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
     char block[65536];
     for (off_t at = size; at < s.st_size;) {
       const long n = syscall(SYS_pread64, fd, block, sizeof block, at);
@@ -274,8 +288,8 @@ int Truncated(int fd, off_t size) {
       at += n;
     }
     syscall(SYS_close, kept);
-    Note("T %llu %lld %lld", static_cast<unsigned long long>(s.st_ino), static_cast<long long>(size),
-         static_cast<long long>(number));
+    Note("T %llu %lld %lld", static_cast<unsigned long long>(s.st_ino),
+         static_cast<long long>(size), static_cast<long long>(number));
   }
   const int result = static_cast<int>(syscall(SYS_ftruncate, fd, size));
   if (die) Die();
@@ -295,7 +309,8 @@ int Renamed(const char* from, const char* to) {
   char to_room[kPathMax];
   const char* inside_from = Inside(from, from_room);
   const char* inside_to = Inside(to, to_room);
-  if (inside_from == nullptr || inside_to == nullptr) return static_cast<int>(syscall(SYS_rename, from, to));
+  if (inside_from == nullptr || inside_to == nullptr)
+    return static_cast<int>(syscall(SYS_rename, from, to));
   bool die = false;
   if (Refuse(kRename, &die)) return -1;
   const uint64_t inode = InodeAt(from_room);
@@ -340,7 +355,8 @@ __attribute__((constructor)) void Begin() {
   void* mapped = mmap(nullptr, sizeof(Control), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   syscall(SYS_close, fd);
   snprintf(path, sizeof path, "%.4000s/journal", state);
-  journal = static_cast<int>(syscall(SYS_open, path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600));
+  journal =
+      static_cast<int>(syscall(SYS_open, path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600));
   struct stat s;
   // After a mere kill the next process goes on in the journal, with greater numbers.
   if (journal >= 0 && fstat(journal, &s) == 0) events = s.st_size;
@@ -404,24 +420,33 @@ ssize_t writev(int fd, const struct iovec* parts, int count) {
 }
 ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {
   struct stat s;
-  if (Watched(fd) && fstat(fd, &s) == 0 && offset < s.st_size) Note("X pwrite() into what was written");
+  if (Watched(fd) && fstat(fd, &s) == 0 && offset < s.st_size)
+    Note("X pwrite() into what was written");
   return syscall(SYS_pwrite64, fd, bytes, size, offset);
 }
-ssize_t pwrite64(int fd, const void* bytes, size_t size, off_t offset) { return pwrite(fd, bytes, size, offset); }
+ssize_t pwrite64(int fd, const void* bytes, size_t size, off_t offset) {
+  return pwrite(fd, bytes, size, offset);
+}
 ssize_t pread(int fd, void* bytes, size_t size, off_t offset) {
   bool die = false;
   if (Watched(fd) && Refuse(kRead, &die)) return -1;
   if (die) Die();
   return syscall(SYS_pread64, fd, bytes, size, offset);
 }
-ssize_t pread64(int fd, void* bytes, size_t size, off_t offset) { return pread(fd, bytes, size, offset); }
+ssize_t pread64(int fd, void* bytes, size_t size, off_t offset) {
+  return pread(fd, bytes, size, offset);
+}
 
 int fsync(int fd) { return Synced(fd); }
 int fdatasync(int fd) { return Synced(fd); }
 int ftruncate(int fd, off_t size) { return Truncated(fd, size); }
 int ftruncate64(int fd, off_t size) { return Truncated(fd, size); }
-int fallocate(int fd, int mode, off_t offset, off_t size) { return Reserved(fd, mode, offset, size); }
-int fallocate64(int fd, int mode, off_t offset, off_t size) { return Reserved(fd, mode, offset, size); }
+int fallocate(int fd, int mode, off_t offset, off_t size) {
+  return Reserved(fd, mode, offset, size);
+}
+int fallocate64(int fd, int mode, off_t offset, off_t size) {
+  return Reserved(fd, mode, offset, size);
+}
 int rename(const char* from, const char* to) { return Renamed(from, to); }
 int unlink(const char* path) { return Unlinked(path); }
 int mkdir(const char* path, mode_t mode) {
@@ -435,8 +460,10 @@ int mkdir(const char* path, mode_t mode) {
 // The wall clock, moved. Other clocks, CLOCK_BOOTTIME among them, are as they are.
 int clock_gettime(clockid_t id, struct timespec* t) {
   const int result = RealClock(id, t);
-  if (result != 0 || control == nullptr || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE)) return result;
-  const int64_t ns = t->tv_sec * int64_t{1'000'000'000} + t->tv_nsec + control->clock_offset_ns.load();
+  if (result != 0 || control == nullptr || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE))
+    return result;
+  const int64_t ns =
+      t->tv_sec * int64_t{1'000'000'000} + t->tv_nsec + control->clock_offset_ns.load();
   t->tv_sec = ns / 1'000'000'000;
   t->tv_nsec = ns % 1'000'000'000;
   return 0;

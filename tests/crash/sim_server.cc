@@ -13,19 +13,25 @@ server::PersistenceOptions Options(const SimOptions& options, std::shared_ptr<st
   to.restart_grace_ms = options.restart_grace_ms;
   to.rewrite_percentage = 0;
   to.on_callers_thread = true;
-  to.die = [died = std::move(died)](const absl::Status& why) {
-    if (died->empty()) *died = std::string(why.message());
+  to.die = [died = std::move(died), gave_up = options.gave_up](const absl::Status& why) {
+    if (!died->empty()) return;
+    *died = std::string(why.message());
+    if (gave_up) gave_up();
   };
   return to;
 }
 
 }  // namespace
 
-SimData::SimData(SimFs& fs, storage::TimeSource& time, storage::Clock& clock, History& history, const SimOptions& options)
-    : persistence_(Options(options, died_), fs, time), log_(persistence_.log(), history, options.fault), store_(clock, log_) {}
+SimData::SimData(SimFs& fs, storage::TimeSource& time, storage::Clock& clock, History& history,
+                 const SimOptions& options)
+    : persistence_(Options(options, died_), fs, time),
+      log_(persistence_.log(), history, options.fault),
+      store_(clock, log_) {}
 
-absl::StatusOr<std::unique_ptr<SimData>> SimData::Recover(SimFs& fs, storage::TimeSource& time, storage::Clock& clock,
-                                                          History& history, const SimOptions& options) {
+absl::StatusOr<std::unique_ptr<SimData>> SimData::Recover(SimFs& fs, storage::TimeSource& time,
+                                                          storage::Clock& clock, History& history,
+                                                          const SimOptions& options) {
   std::unique_ptr<SimData> data(new SimData(fs, time, clock, history, options));
   if (absl::Status opened = data->persistence_.Open(); !opened.ok()) return opened;
   absl::Status loaded = data->persistence_.Load(data->store_, data->tokens_, nullptr, nullptr);
@@ -62,7 +68,8 @@ SimServer::SimServer(SimData& data, int64_t started_ms)
 
 std::string SimServer::Do(const std::vector<std::string>& words) {
   std::string request = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) request += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+  for (const std::string& word : words)
+    request += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
   protocol::Parser parser;
   protocol::Batch batch;
   parser.Parse(request, protocol::ParserLimits(), 16, batch);

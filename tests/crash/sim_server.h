@@ -1,8 +1,10 @@
-// A whole server on one thread, over a simulated disk and a simulated time; and what the next process makes of that disk.
+// A whole server on one thread, over a simulated disk and a simulated time; and what the next
+// process makes of that disk.
 //
 // Threads   one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,14 +45,16 @@ struct SimOptions {
   server::SyncPolicy sync = server::SyncPolicy::kAlways;
   WatchedLog::Fault fault = WatchedLog::Fault::kNone;
   int64_t restart_grace_ms = 0;
+  std::function<void()> gave_up;  // the disk failed; a process would have ended here
 };
 
 // Store, log and token key: what a recovery fills.
 class SimData {
  public:
   // An error says why the server would refuse to start.
-  static absl::StatusOr<std::unique_ptr<SimData>> Recover(SimFs& fs, storage::TimeSource& time, storage::Clock& clock,
-                                                          History& history, const SimOptions& options);
+  static absl::StatusOr<std::unique_ptr<SimData>> Recover(SimFs& fs, storage::TimeSource& time,
+                                                          storage::Clock& clock, History& history,
+                                                          const SimOptions& options);
   storage::Store& store() { return store_; }
   WatchedLog& log() { return log_; }
   storage::TokenMint& tokens() { return tokens_; }
@@ -58,9 +62,11 @@ class SimData {
   const std::string& died() const { return *died_; }
 
  private:
-  SimData(SimFs& fs, storage::TimeSource& time, storage::Clock& clock, History& history, const SimOptions& options);
+  SimData(SimFs& fs, storage::TimeSource& time, storage::Clock& clock, History& history,
+          const SimOptions& options);
 
-  std::shared_ptr<std::string> died_ = std::make_shared<std::string>();  // why the disk was given up
+  std::shared_ptr<std::string> died_ =
+      std::make_shared<std::string>();  // why the disk was given up
   server::Persistence persistence_;
   WatchedLog log_;
   storage::Store store_;

@@ -1,4 +1,5 @@
-// Draws requests; what they amount to is the server's business, and the history hears of it from the log.
+// Draws requests; what they amount to is the server's business, and the history hears of it from
+// the log.
 #include "tests/crash/workload.h"
 
 #include <algorithm>
@@ -48,7 +49,8 @@ void Workload::Step() {
 }
 
 void Workload::Token() {
-  const std::string reply = Run({"IDEM.TOKEN", "t:", "PX", std::to_string(200 + Below(5000)), "VALUE", "u" + std::to_string(Below(3))});
+  const std::string reply = Run({"IDEM.TOKEN", "t:", "PX", std::to_string(200 + Below(5000)),
+                                 "VALUE", "u" + std::to_string(Below(3))});
   const size_t begin = reply.find("\r\n");
   if (begin == std::string::npos || reply[0] != '$') return;
   token_ = "t:" + reply.substr(begin + 2, 32);
@@ -81,7 +83,8 @@ void Workload::Reserve() {
   }
   for (const char* word : {"CLAIM", "LEASE"}) {
     words.push_back(word);
-    words.push_back(word[0] == 'C' ? "c" + std::to_string(Below(3)) : std::to_string(1 + Below(400)));
+    words.push_back(word[0] == 'C' ? "c" + std::to_string(Below(3))
+                                   : std::to_string(1 + Below(400)));
   }
   if (Below(3) == 0) words.insert(words.end(), {"PX", std::to_string(400 + Below(3000))});
   if (Below(4) == 0) words.insert(words.end(), {"FINGERPRINT", "f"});
@@ -94,7 +97,8 @@ void Workload::Reserve() {
 }
 
 void Workload::Fenced() {
-  const std::string& fence = fences_[fences_.size() - 1 - Below(std::min<size_t>(fences_.size(), 4))];
+  const std::string& fence =
+      fences_[fences_.size() - 1 - Below(std::min<size_t>(fences_.size(), 4))];
   const std::string key = Key("r");
   switch (Below(6)) {
     case 0:
@@ -129,7 +133,8 @@ void Workload::Plain() {
       Run({"APPEND", Key("p"), "x"});
       break;
     case 4:
-      Run({"IDEM.TRANSITION", Key("s"), "a" + std::to_string(Below(3)), "FROM", "2", "a0", "a1", "INIT"});
+      Run({"IDEM.TRANSITION", Key("s"), "a" + std::to_string(Below(3)), "FROM", "2", "a0", "a1",
+           "INIT"});
       break;
     case 5:
       Run({"IDEM.THROTTLE", Key("l"), "5", "10", "1000"});
@@ -147,7 +152,8 @@ void Workload::Plain() {
 
 void Workload::Several() {
   Run({"MULTI"});
-  for (uint64_t i = 0, commands = 1 + Below(4); i < commands; ++i) Below(8) == 0 ? Whole() : Plain();
+  for (uint64_t i = 0, commands = 1 + Below(4); i < commands; ++i)
+    Below(8) == 0 ? Whole() : Plain();
   Run({"EXEC"});
 }
 

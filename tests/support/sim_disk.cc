@@ -29,7 +29,8 @@ std::string Cut(const SimInode& inode, size_t last, size_t kept) {
   std::string file = inode.durable;
   for (size_t i = 0; i < last; ++i) Apply(inode.unsynced[i], inode.unsynced[i].bytes, &file);
   const SimWrite& write = inode.unsynced[last];
-  if (!write.truncate || kept != 0) Apply(write, absl::string_view(write.bytes).substr(0, kept), &file);
+  if (!write.truncate || kept != 0)
+    Apply(write, absl::string_view(write.bytes).substr(0, kept), &file);
   return file;
 }
 
@@ -46,14 +47,16 @@ std::string Sectors(const SimInode& inode, SimRandom& random) {
       continue;
     }
     for (size_t at = 0; at < write.bytes.size();) {
-      const size_t end = std::min<size_t>(write.bytes.size(), ((write.offset + at) / size + 1) * size - write.offset);
+      const size_t end = std::min<size_t>(write.bytes.size(),
+                                          ((write.offset + at) / size + 1) * size - write.offset);
       SimWrite piece{false, write.offset + at, write.bytes.substr(at, end - at)};
       if (static_cast<int>(random() % 100) < kept_percent) {
         Apply(piece, piece.bytes, &file);
       } else if (garble && random() % 2 != 0) {
         // A single wrong byte is harder to see than a wrong sector.
         if (random() % 4 == 0) {
-          piece.bytes[Below(random, piece.bytes.size())] ^= static_cast<char>(1 << Below(random, 8));
+          piece.bytes[Below(random, piece.bytes.size())] ^=
+              static_cast<char>(1 << Below(random, 8));
         } else {
           Garble(random, piece.bytes.data(), piece.bytes.size());
         }
@@ -168,13 +171,15 @@ void SimDiskState::Move(absl::string_view from, absl::string_view to) {
   std::shared_ptr<SimInode> inode = names[std::string(from)];
   names.erase(std::string(from));
   names[std::string(to)] = inode;
-  unsynced_names.push_back({std::string(SimParent(to)), std::string(from), std::string(to), std::move(inode)});
+  unsynced_names.push_back(
+      {std::string(SimParent(to)), std::string(from), std::string(to), std::move(inode)});
 }
 
 void SimDiskState::SyncDirectory(absl::string_view directory) {
   for (const SimNameChange& change : unsynced_names)
     if (change.directory == directory) Change(change, false, &durable_names);
-  std::erase_if(unsynced_names, [&](const SimNameChange& change) { return change.directory == directory; });
+  std::erase_if(unsynced_names,
+                [&](const SimNameChange& change) { return change.directory == directory; });
 }
 
 SimDiskState SimDiskState::Copy(std::shared_ptr<SimInode>* copy_of) const {
@@ -210,14 +215,16 @@ SimDiskState SimDiskState::AfterCrash(const SimPlan& plan) const {
   for (const auto& [path, inode] : left) {
     // Below a directory that was lost there is nothing.
     bool reachable = true;
-    for (absl::string_view up = SimParent(path); reachable && up != "/" && up != "."; up = SimParent(up))
+    for (absl::string_view up = SimParent(path); reachable && up != "/" && up != ".";
+         up = SimParent(up))
       reachable = left.count(std::string(up)) != 0;
     if (!reachable) continue;
     std::shared_ptr<SimInode>& copy = drawn[inode.get()];
     if (copy == nullptr) {
       copy = std::make_shared<SimInode>();
       copy->directory = inode->directory;
-      copy->now = plan.random ? DrawAny(*inode, random) : Draw(*inode, plan.tear, plan.last_write_kept, random);
+      copy->now = plan.random ? DrawAny(*inode, random)
+                              : Draw(*inode, plan.tear, plan.last_write_kept, random);
       copy->durable = copy->now;
     }
     after.names[path] = copy;
@@ -239,7 +246,8 @@ std::vector<SimPlan> SimDiskState::Extremes() const {
     for (const uint64_t cut : {uint64_t{0}, uint64_t{1}, size / 2, size - 1}) cuts.insert(cut);
     // A log of lines is most easily fooled at their ends.
     size_t line_end = bytes.find('\n');
-    for (int i = 0; i < 4 && line_end != std::string::npos; ++i, line_end = bytes.find('\n', line_end + 1))
+    for (int i = 0; i < 4 && line_end != std::string::npos;
+         ++i, line_end = bytes.find('\n', line_end + 1))
       cuts.insert(line_end + 1);
     const uint64_t begin = inode->unsynced.back().offset;
     const uint64_t sector = (begin / kSector + 1) * kSector - begin;
@@ -249,13 +257,15 @@ std::vector<SimPlan> SimDiskState::Extremes() const {
     if (unsynced_names.empty() && !names_kept) continue;
     plans.push_back({.tear = SimTear::kAll, .names_kept = names_kept});
     if (!torn) continue;
-    for (const SimTear tear : {SimTear::kNothing, SimTear::kZeroed, SimTear::kGarbled, SimTear::kLastZeroed})
+    for (const SimTear tear :
+         {SimTear::kNothing, SimTear::kZeroed, SimTear::kGarbled, SimTear::kLastZeroed})
       plans.push_back({.seed = plans.size(), .tear = tear, .names_kept = names_kept});
   }
   for (const uint64_t cut : cuts) plans.push_back({.tear = SimTear::kCut, .last_write_kept = cut});
   for (size_t i = 0; i < unsynced_names.size() && unsynced_names.size() > 1; ++i) {
     for (const bool names_kept : {false, true})
-      plans.push_back({.tear = SimTear::kAll, .names_kept = names_kept, .other_name = static_cast<int>(i)});
+      plans.push_back(
+          {.tear = SimTear::kAll, .names_kept = names_kept, .other_name = static_cast<int>(i)});
   }
   return plans;
 }

@@ -29,7 +29,8 @@ struct SimInode {
 
   void Do(SimWrite write);
   void Sync(size_t writes);  // the oldest ones
-  void CutLast(size_t kept);  // of the last write, which is under way, only so many bytes were written
+  void CutLast(
+      size_t kept);  // of the last write, which is under way, only so many bytes were written
 };
 
 // One change of the names since the last sync of `directory`.
@@ -44,13 +45,13 @@ using SimNames = std::map<std::string, std::shared_ptr<SimInode>>;
 
 // How one file's unsynced writes end.
 enum class SimTear : uint8_t {
-  kNothing,    // none of them
+  kNothing,  // none of them
   kAll,
-  kCut,        // in order, up to a byte
-  kSectors,    // each sector kept or not; holes are zero or garbled
-  kZeroed,     // the size is there, the bytes are not
-  kGarbled,    // the size is there, the bytes are random
-  kLastZeroed, // all but the last write, which is zeros
+  kCut,         // in order, up to a byte
+  kSectors,     // each sector kept or not; holes are zero or garbled
+  kZeroed,      // the size is there, the bytes are not
+  kGarbled,     // the size is there, the bytes are random
+  kLastZeroed,  // all but the last write, which is zeros
 };
 
 // A crash, decided: same plan and disk, same state.
@@ -64,7 +65,7 @@ struct SimPlan {
 };
 
 struct SimDiskState {
-  SimNames names;          // as processes see them
+  SimNames names;  // as processes see them
   SimNames durable_names;
   std::vector<SimNameChange> unsynced_names;
 

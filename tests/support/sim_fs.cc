@@ -18,11 +18,14 @@ using Kind = SimCall::Kind;
 
 namespace {
 
-absl::Status IoError(absl::string_view path) { return absl::UnavailableError(absl::StrCat(path, ": Input/output error")); }
+absl::Status IoError(absl::string_view path) {
+  return absl::UnavailableError(absl::StrCat(path, ": Input/output error"));
+}
 
 absl::Status NoSpace(absl::string_view path) {
   absl::Status status = absl::UnavailableError(absl::StrCat(path, ": No space left on device"));
-  status.SetPayload("idemd/no-space", absl::Cord());  // as storage/fs.cc marks it; sim_fs_test.cc asks IsNoSpace()
+  status.SetPayload("idemd/no-space",
+                    absl::Cord());  // as storage/fs.cc marks it; sim_fs_test.cc asks IsNoSpace()
   return status;
 }
 
@@ -46,7 +49,8 @@ struct SimFs::Disk {
   bool off ABSL_GUARDED_BY(mutex) = false;
   bool lie ABSL_GUARDED_BY(mutex) = false;
 
-  std::shared_ptr<SimInode> Find(absl::string_view path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  std::shared_ptr<SimInode> Find(absl::string_view path) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const auto found = state.names.find(std::string(path));
     return found == state.names.end() ? nullptr : found->second;
   }
@@ -56,8 +60,10 @@ struct SimFs::Disk {
     return inode != nullptr && inode->directory;
   }
 
-  // Begins a call. OK: go on; `half` says that only half of a write may be done and Fail() must follow.
-  absl::Status Begin(absl::string_view path, bool* half = nullptr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  // Begins a call. OK: go on; `half` says that only half of a write may be done and Fail() must
+  // follow.
+  absl::Status Begin(absl::string_view path, bool* half = nullptr)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (crash_at != 0 && calls >= crash_at) off = true;
     if (off) return IoError(path);
     ++calls;
@@ -69,7 +75,8 @@ struct SimFs::Disk {
     return absl::OkStatus();
   }
 
-  // In the middle of a call: what it changed can be lost, the caller does not know yet. An error: the power is off.
+  // In the middle of a call: what it changed can be lost, the caller does not know yet. An error:
+  // the power is off.
   absl::Status Middle(Kind kind, absl::string_view path) {
     SimCall call{kind, std::string(path), 0};
     std::function<void(const SimCall&)> told;
@@ -92,8 +99,12 @@ struct SimFs::Disk {
 
 class SimFile final : public File {
  public:
-  SimFile(std::shared_ptr<SimFs::Disk> disk, std::shared_ptr<SimInode> inode, std::string path, bool writable)
-      : disk_(std::move(disk)), inode_(std::move(inode)), path_(std::move(path)), writable_(writable) {}
+  SimFile(std::shared_ptr<SimFs::Disk> disk, std::shared_ptr<SimInode> inode, std::string path,
+          bool writable)
+      : disk_(std::move(disk)),
+        inode_(std::move(inode)),
+        path_(std::move(path)),
+        writable_(writable) {}
 
   absl::Status Append(absl::string_view bytes) override {
     bool half = false;
@@ -169,7 +180,8 @@ class SimFile final : public File {
 
 class SimLock final : public FileLock {
  public:
-  SimLock(std::shared_ptr<SimFs::Disk> disk, std::string path) : disk_(std::move(disk)), path_(std::move(path)) {}
+  SimLock(std::shared_ptr<SimFs::Disk> disk, std::string path)
+      : disk_(std::move(disk)), path_(std::move(path)) {}
   ~SimLock() override {
     MutexLock lock(disk_->mutex);
     disk_->locked.erase(path_);
@@ -293,7 +305,8 @@ absl::StatusOr<std::unique_ptr<File>> SimFs::Open(absl::string_view path, Mode m
     MutexLock lock(disk_->mutex);
     if (absl::Status s = disk_->Begin(path); !s.ok()) return s;
     inode = disk_->Find(path);
-    if (inode != nullptr && inode->directory) return absl::UnavailableError(absl::StrCat(path, ": Is a directory"));
+    if (inode != nullptr && inode->directory)
+      return absl::UnavailableError(absl::StrCat(path, ": Is a directory"));
     if (mode != Mode::kCreate && inode == nullptr) return NotThere(path);
     if (mode == Mode::kCreate) {
       if (inode != nullptr) return absl::UnavailableError(absl::StrCat(path, ": File exists"));
@@ -305,7 +318,8 @@ absl::StatusOr<std::unique_ptr<File>> SimFs::Open(absl::string_view path, Mode m
   if (mode == Mode::kCreate) {
     if (absl::Status s = disk_->Middle(Kind::kCreate, path); !s.ok()) return s;
   }
-  return std::unique_ptr<File>(new SimFile(disk_, std::move(inode), std::string(path), mode != Mode::kRead));
+  return std::unique_ptr<File>(
+      new SimFile(disk_, std::move(inode), std::string(path), mode != Mode::kRead));
 }
 
 absl::Status SimFs::Rename(absl::string_view from, absl::string_view to) {
@@ -360,7 +374,8 @@ absl::StatusOr<std::vector<std::string>> SimFs::List(absl::string_view directory
   if (!disk_->IsDirectory(directory)) return NotThere(directory);
   std::vector<std::string> found;
   for (const auto& [path, inode] : disk_->state.names) {
-    if (SimParent(path) == directory && path != directory) found.push_back(path.substr(path.rfind('/') + 1));
+    if (SimParent(path) == directory && path != directory)
+      found.push_back(path.substr(path.rfind('/') + 1));
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -379,7 +394,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> SimFs::Lock(absl::string_view path) {
     if (!disk_->IsDirectory(SimParent(path))) return NotThere(path);
     if (!disk_->locked.insert(std::string(path)).second)
       return absl::FailedPreconditionError(absl::StrCat(path, " is locked by another process"));
-    if (disk_->Find(path) != nullptr) return std::unique_ptr<FileLock>(new SimLock(disk_, std::string(path)));
+    if (disk_->Find(path) != nullptr)
+      return std::unique_ptr<FileLock>(new SimLock(disk_, std::string(path)));
     disk_->state.Place(path, std::make_shared<SimInode>());
   }
   if (absl::Status s = disk_->Middle(Kind::kCreate, path); !s.ok()) return s;

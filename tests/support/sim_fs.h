@@ -1,14 +1,17 @@
-// A file system in memory that tells synced from unsynced bytes and names, and can lose what was not synced.
+// A file system in memory that tells synced from unsynced bytes and names, and can lose what was
+// not synced.
 //
-// What a power cut may leave, per file: any part of the writes since its last Sync(), cut at any byte, zeroed or garbled
-// in sectors; per name: each creation, removal and rename since the last SyncDirectory() of its directory, done or not, a
-// rename as a whole. What a killed process leaves: everything, but for the end of the write that it was in.
+// What a power cut may leave, per file: any part of the writes since its last Sync(), cut at any
+// byte, zeroed or garbled in sectors; per name: each creation, removal and rename since the last
+// SyncDirectory() of its directory, done or not, a rename as a whole. What a killed process leaves:
+// everything, but for the end of the write that it was in.
 //
 //   SimFs fs;
 //   fs.OnCall([&](const SimCall& call) { images.push_back(fs.AfterCrash(seed++)); });
 //
-// The hook runs when a change was made in memory but its call has not returned yet, and before a sync takes effect; so
-// the states that can be drawn there are all that a crash between two calls, or inside one, can leave.
+// The hook runs when a change was made in memory but its call has not returned yet, and before a
+// sync takes effect; so the states that can be drawn there are all that a crash between two calls,
+// or inside one, can leave.
 //
 // Threads   any; the hook is called on the caller's thread, without a lock held.
 // Lifetime  files and locks may outlive their SimFs.
@@ -26,7 +29,15 @@ namespace idemd::testing {
 
 struct SimCall {
   enum class Kind : uint8_t {
-    kCreate, kAppend, kTruncate, kReserve, kSync, kRename, kUnlink, kMakeDirectory, kSyncDirectory,
+    kCreate,
+    kAppend,
+    kTruncate,
+    kReserve,
+    kSync,
+    kRename,
+    kUnlink,
+    kMakeDirectory,
+    kSyncDirectory,
   };  // reading changes nothing, so the hook is not told of it
   Kind kind;
   std::string path;
@@ -46,7 +57,8 @@ class SimFs final : public storage::FileSystem {
 
   // --- what tests plan; before or between calls.
   void OnCall(std::function<void(const SimCall&)> hook);
-  // The n-th call from now (1: the next) is in the middle when the power goes: it and all later ones fail.
+  // The n-th call from now (1: the next) is in the middle when the power goes: it and all later
+  // ones fail.
   void CrashAtCall(uint64_t n);
   void Crash();
   bool crashed() const;
@@ -56,21 +68,22 @@ class SimFs final : public storage::FileSystem {
   void LieAboutSync(bool lie);
   uint64_t calls() const;
 
-  // --- what the next process finds. All unchanged here; call as often as states are wanted, also inside the hook.
+  // --- what the next process finds. All unchanged here; call as often as states are wanted, also
+  // inside the hook.
   std::unique_ptr<SimFs> AfterCrash(uint64_t seed) const;
-  // A few states at the edges: nothing or everything kept, the last write cut at the bytes that matter, tails zeroed or
-  // garbled, each name lost or kept alone.
+  // A few states at the edges: nothing or everything kept, the last write cut at the bytes that
+  // matter, tails zeroed or garbled, each name lost or kept alone.
   size_t extremes() const;
   std::unique_ptr<SimFs> AfterExtreme(size_t number) const;
-  // A killed process: all that it wrote is there, and as unsynced as it was. With a seed, inside the hook of an append: of
-  // that only a beginning was written.
+  // A killed process: all that it wrote is there, and as unsynced as it was. With a seed, inside
+  // the hook of an append: of that only a beginning was written.
   std::unique_ptr<SimFs> AfterKill() const;
   std::unique_ptr<SimFs> AfterKill(uint64_t seed) const;
 
   // --- for checks: what is there now, without counting as a call.
-  std::string Contents(absl::string_view path) const;  // "" when absent
+  std::string Contents(absl::string_view path) const;         // "" when absent
   void Overwrite(absl::string_view path, std::string bytes);  // durable at once; creates it
-  std::string Describe() const;                               // every name, size, and how much of it is synced
+  std::string Describe() const;  // every name, size, and how much of it is synced
 
   // --- FileSystem
   absl::StatusOr<std::unique_ptr<storage::File>> Open(absl::string_view path, Mode mode) override;

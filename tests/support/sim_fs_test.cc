@@ -1,4 +1,5 @@
-// The simulated file system: what is synced survives every crash, what is not may be lost in any way.
+// The simulated file system: what is synced survives every crash, what is not may be lost in any
+// way.
 #include "tests/support/sim_fs.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,8 @@ TEST_F(SimFsTest, IsAFileSystem) {
   ASSERT_TRUE(fs_.Unlink("/d/b").ok());
   EXPECT_FALSE(*fs_.Exists("/d/b"));
   EXPECT_EQ(*file->ReadAt(0, 9), "hell!") << "an open file outlives its name";
-  EXPECT_EQ(fs_.Open("/nowhere/x", FileSystem::Mode::kCreate).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fs_.Open("/nowhere/x", FileSystem::Mode::kCreate).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST_F(SimFsTest, SyncedBytesUnderASyncedNameSurviveEveryCrash) {
@@ -93,7 +95,8 @@ TEST_F(SimFsTest, UnsyncedBytesAreKeptLostCutZeroedAndGarbled) {
   for (const std::string& left : seen) {
     EXPECT_LE(left.size(), 4 + tail.size());
     hole = hole || (absl::StrContains(left, '\0') && left.back() == 'b');
-    for (const char c : left) garbled = garbled || !absl::StrContains(absl::string_view("kept\nab\0", 8), c);
+    for (const char c : left)
+      garbled = garbled || !absl::StrContains(absl::string_view("kept\nab\0", 8), c);
   }
   EXPECT_TRUE(hole);
   EXPECT_TRUE(garbled);
@@ -115,7 +118,8 @@ TEST_F(SimFsTest, NamesAreLostIndependently) {
   std::set<std::string> seen;
   for (uint64_t seed = 0; seed < kDraws; ++seed) {
     const auto after = fs_.AfterCrash(seed);
-    seen.insert(std::string(*after->Exists("/d/a") ? "a" : "") + (*after->Exists("/d/b") ? "b" : ""));
+    seen.insert(std::string(*after->Exists("/d/a") ? "a" : "") +
+                (*after->Exists("/d/b") ? "b" : ""));
   }
   EXPECT_EQ(seen, (std::set<std::string>{"", "a", "b", "ab"}));
 }
@@ -167,7 +171,8 @@ TEST_F(SimFsTest, WhatAKilledProcessDidNotSyncCanStillBeLost) {
   ASSERT_TRUE(file->Append("x").ok());
   const auto next = fs_.AfterKill();
   std::set<std::string> seen;
-  for (uint64_t seed = 0; seed < kDraws; ++seed) seen.insert(next->AfterCrash(seed)->Contents("/d/log"));
+  for (uint64_t seed = 0; seed < kDraws; ++seed)
+    seen.insert(next->AfterCrash(seed)->Contents("/d/log"));
   EXPECT_TRUE(seen.count("kept") && seen.count("keptx"));
   EXPECT_EQ(next->Contents("/d/log"), "keptx");
 }
@@ -177,7 +182,8 @@ TEST_F(SimFsTest, AKillInsideAnAppendLeavesABeginningOfIt) {
   ASSERT_TRUE(file->Append("whole").ok());
   std::set<std::string> seen;
   fs_.OnCall([&](const SimCall&) {
-    for (uint64_t seed = 0; seed < kDraws; ++seed) seen.insert(fs_.AfterKill(seed)->Contents("/d/log"));
+    for (uint64_t seed = 0; seed < kDraws; ++seed)
+      seen.insert(fs_.AfterKill(seed)->Contents("/d/log"));
   });
   ASSERT_TRUE(file->Append("ab").ok());
   EXPECT_EQ(seen, (std::set<std::string>{"whole", "wholea", "wholeab"}));

@@ -176,7 +176,8 @@ def power_cut(place, seed):
             continue
         durable, now = notes.contents(inode)
         left[path], how = draw(durable, now, rng)
-        done.append(f"{path}: {how} ({len(durable)} synced, {len(now)} written, {len(left[path])} left)")
+        if how != "synced":
+            done.append(f"{path}: {how} ({len(durable)} synced, {len(now)} written, {len(left[path])} left)")
     for entry in list(os.scandir(place.data)):
         shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
     for directory in sorted(directories):

@@ -212,7 +212,7 @@ class World:
         fault = self.random.choice((s.EIO, s.ENOSPC, s.SHORT))
         first = self.random.choice((1, self.random.randint(1, 50), self.random.randint(1, 2000)))
         count = self.random.choice((1, 1, 3, 1 << 40))
-        mask = s.CHANGES if fault == s.EIO else s.CHANGES & ~(s.SYNC | s.SYNC_DIRECTORY)
+        mask = s.CHANGES if fault == s.EIO else s.WRITE | s.OPEN | s.RESERVE  # what takes room
         self.place.fail(fault, first, count, mask)
         self.pause(0.2, 0.5)
         faults = self.place.get("faults")

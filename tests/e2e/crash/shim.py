@@ -141,4 +141,4 @@ class Process:
 
     def log_text(self):
         with open(self.log_path, "rb") as log:
-            return log.read()[-3000:].decode("latin-1")
+            return log.read()[-1000:].decode("latin-1")
