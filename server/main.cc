@@ -255,6 +255,13 @@ class Loader {
   std::thread thread_;
 };
 
+// Nothing was served and nothing is lost: what is on disk stays as it is, or as the start has mended it.
+[[noreturn]] void LeaveWhileLoading(const Settings& settings) {
+  LogWarning("Received a wish to stop during loading, exiting now.");
+  if (const std::string path = settings.Text("pidfile"); !path.empty()) unlink(path.c_str());
+  std::_Exit(0);
+}
+
 // After the last connection has gone.
 int CloseDisk(Persistence& persistence, const Shutdown& shutdown) {
   // The dump that was made while clients were served may be all there is to save.
@@ -302,7 +309,10 @@ int Serve(Settings& settings) {
   LogWarning("Server initialized");
 
   Server server(services);
-  Shutdown shutdown(settings, &persistence, [&server] { server.Stop(); });
+  Shutdown shutdown(settings, &persistence, [&] {
+    if (persistence.loading()) LeaveWhileLoading(settings);
+    server.Stop();
+  });
   services.shutdown = &shutdown;
   persistence.OnReleased([&server] { server.OnReleased(); });
   server.HandleSignals([&shutdown](int number) { shutdown.OnSignal(number == SIGINT); });
@@ -320,7 +330,7 @@ int Serve(Settings& settings) {
     std::_Exit(1);  // whatever is still being loaded is on disk as it was
   }
   if (!loaded) LogNotice("Accepting connections; the data is still being loaded");
-  std::optional<PidFile> pid_file(std::in_place, settings.Text("pidfile"));
+  const PidFile pid_file(settings.Text("pidfile"));
 
   std::optional<Ticker> sweeper;
   sweeper.emplace([&] {
@@ -339,11 +349,6 @@ int Serve(Settings& settings) {
   });
 
   server.Run();
-  if (persistence.loading()) {
-    LogWarning("Stopped while loading, exiting now.");
-    pid_file.reset();
-    std::_Exit(0);
-  }
   store.SetWake({});
   sweeper.reset();
   housekeeping.reset();

@@ -22,6 +22,9 @@ constexpr size_t kSweepSegmentsPerLock = 2;  // bounded work under one hold of a
 constexpr size_t kSweptPerTick = 200'000;     // some 20 ms
 constexpr size_t kRelocateSegmentsPerLock = 2;
 constexpr int64_t kMoveBaseEveryMs = 3'600'000;
+// The base stays so far behind the time: a writer that was held up after it had read the time may give a key a deadline that
+// lies in the past by now.
+constexpr int64_t kBaseBehindMs = 60'000;
 
 }  // namespace
 
@@ -120,7 +123,7 @@ bool Store::SweepInTime(int64_t now) {
   next_sweep_ms_ = rest_ms > kTickEveryMs ? now + std::min(rest_ms, kSweepEveryMsMax) : 0;
   // Everything that expired up to `now` is gone, and what is inline lies after it.
   if (now - impl_->deadline_base_ms.load(std::memory_order_relaxed) >= kMoveBaseEveryMs)
-    impl_->deadline_base_ms.store(now, std::memory_order_relaxed);
+    impl_->deadline_base_ms.store(now - kBaseBehindMs, std::memory_order_relaxed);
   return true;
 }
 

@@ -53,6 +53,16 @@ std::vector<std::string> OutputLimitLines(const OptionSpec& option, absl::string
   return lines;
 }
 
+// A line for each save point, as Redis writes them; several add up when they are read.
+std::vector<std::string> SaveLines(const OptionSpec& option, absl::string_view text) {
+  if (text.empty()) return {absl::StrCat(option.name, " \"\"")};
+  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
+  std::vector<std::string> lines;
+  for (size_t i = 0; i + 1 < words.size(); i += 2)
+    lines.push_back(absl::StrCat(option.name, " ", words[i], " ", words[i + 1]));
+  return lines;
+}
+
 }  // namespace
 
 const std::vector<const OptionSpec*>& Options() {
@@ -124,6 +134,8 @@ std::vector<std::string> FileLines(const OptionSpec& option, absl::string_view t
   switch (option.type) {
     case OptionType::kOutputLimits:
       return OutputLimitLines(option, text);
+    case OptionType::kSave:
+      return SaveLines(option, text);
     case OptionType::kText:
     case OptionType::kFileName:
     case OptionType::kDirectory:
@@ -138,7 +150,6 @@ std::vector<std::string> FileLines(const OptionSpec& option, absl::string_view t
     case OptionType::kEnum:
     case OptionType::kWords:
     case OptionType::kBind:
-    case OptionType::kSave:
     case OptionType::kPercentiles:
     case OptionType::kOomScores:
     case OptionType::kReplicaOf:

@@ -29,11 +29,20 @@ void Get(Context& c) {
   }
 }
 
+// These wait for the disk and for all locks, of which EXEC holds some.
+bool ChangesTheLog(absl::string_view name) {
+  return absl::EqualsIgnoreCase(name, "appendonly") || absl::EqualsIgnoreCase(name, "appendfsync");
+}
+
 void Set(Context& c) {
   const absl::Span<const absl::string_view> words = c.words.subspan(2);
   if (words.size() % 2 != 0) return c.Syntax();
   std::vector<std::pair<absl::string_view, absl::string_view>> pairs;
-  for (size_t i = 0; i < words.size(); i += 2) pairs.emplace_back(words[i], words[i + 1]);
+  for (size_t i = 0; i < words.size(); i += 2) {
+    if (c.unit.sealed() && ChangesTheLog(words[i]))
+      return c.reply.Error(absl::StrCat("ERR CONFIG SET ", words[i], " is not possible inside a transaction"));
+    pairs.emplace_back(words[i], words[i + 1]);
+  }
   const std::string protection = c.services.settings.Text("enable-protected-configs");
   std::vector<std::string> warnings;
   const absl::Status set = c.services.settings.Set(

@@ -69,8 +69,16 @@ Prepared Prepare(Services& services, const Session& session, Words words) {
   return p;
 }
 
+// Whether there is anything at all about the disk that a command may be refused for: asked before every command, so it
+// is three relaxed loads.
+bool DiskObjects(const Services& services) {
+  const PersistenceControl* const disk = services.persistence;
+  return services.store.log().refusing() ||
+         (disk != nullptr && (disk->loading() || disk->last_save_failed()));
+}
+
 // Why no write may begin now, or "": the log cannot take it, or Redis' rule that a failed dump stops writes.
-std::string WriteRefusal(Services& services) {
+std::string WriteRefusal(const Services& services) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   const storage::EffectLog& log = services.store.log();
   if (log.refusing()) {
@@ -85,6 +93,20 @@ std::string WriteRefusal(Services& services) {
   return {};
 }
 
+// Why the disk keeps the command from running, or "".
+std::string DiskRefusal(const Services& services, const Session& session, const CommandSpec& spec) {
+  // EXEC is what it runs.
+  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
+  const uint32_t any = runs_queue ? session.transaction->flags_any : spec.flags;
+  const uint32_t all = runs_queue ? session.transaction->flags_all : spec.flags;
+  if ((any & kWrite) != 0) {
+    if (std::string refusal = WriteRefusal(services); !refusal.empty()) return refusal;
+  }
+  if (services.persistence != nullptr && services.persistence->loading() && (all & kLoading) == 0)
+    return std::string(errors::kLoading);
+  return {};
+}
+
 // Why the command must not run, or "". Tested in Redis' order.
 std::string Refusal(Services& services, const Session& session, const Prepared& p, Words words) {
   if (p.entry == nullptr) return p.container != nullptr ? UnknownSubcommand(*p.container, words) : UnknownCommand(words);
@@ -95,14 +117,7 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   if (session.transaction != nullptr && (spec.flags & kNoMulti) != 0)
     return "ERR Command not allowed inside a transaction";
   if ((spec.flags & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
-  // EXEC is what it runs.
-  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
-  if (((runs_queue ? session.transaction->flags_any : spec.flags) & kWrite) != 0) {
-    if (std::string refusal = WriteRefusal(services); !refusal.empty()) return refusal;
-  }
-  if (services.persistence != nullptr && services.persistence->loading() &&
-      ((runs_queue ? session.transaction->flags_all : spec.flags) & kLoading) == 0)
-    return std::string(errors::kLoading);
+  if (DiskObjects(services)) [[unlikely]] return DiskRefusal(services, session, spec);
   return {};
 }
 

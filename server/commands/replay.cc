@@ -22,12 +22,14 @@ class NoPeer final : public Peer {
 };
 
 absl::Status Refused(absl::Span<const absl::string_view> words, absl::string_view why) {
-  return absl::UnimplementedError(absl::StrCat("the command '", words[0].substr(0, 64), "' cannot be replayed: ", why));
+  return absl::UnimplementedError(
+      absl::StrCat("the command '", words[0].substr(0, 64), "' cannot be replayed: ", why));
 }
 
 }  // namespace
 
-Replayer::Replayer(Services& services) : services_(services), thread_stats_(&services.stats.Register()) {
+Replayer::Replayer(Services& services)
+    : services_(services), thread_stats_(&services.stats.Register()) {
   session_.peer = std::make_shared<NoPeer>();
 }
 Replayer::~Replayer() { DropTransaction(services_, session_); }
@@ -37,7 +39,8 @@ absl::Status Replayer::Run(const std::vector<absl::string_view>& words, storage:
   if (words.empty()) return absl::InvalidArgumentError("a command without words");
   if (entry == nullptr) return Refused(words, "idemd does not have it");
   const CommandSpec& spec = *entry->spec;
-  if (spec.handler == nullptr || !ArityFits(spec, words.size())) return Refused(words, "wrong number of arguments");
+  if (spec.handler == nullptr || !ArityFits(spec, words.size()))
+    return Refused(words, "wrong number of arguments");
   const bool frames = (spec.flags & kNotQueued) != 0;  // MULTI and EXEC
   const bool harmless = (spec.flags & kWrite) != 0 || frames || entry->full_name == "select" ||
                         entry->full_name == "echo" || entry->full_name == "ping";
@@ -56,8 +59,8 @@ absl::Status Replayer::Run(const std::vector<absl::string_view>& words, storage:
   unit.Commit();
   *db = session_.db;
   if (out_.empty() || out_[0] != '-') return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("the command '", words[0], "' of the log failed: ", out_.substr(1, out_.find('\r') - 1)));
+  return absl::DataLossError(absl::StrCat(
+      "the command '", words[0], "' of the log failed: ", out_.substr(1, out_.find('\r') - 1)));
 }
 
 }  // namespace idemd::server

@@ -1,4 +1,5 @@
-// Runs the commands of a log that somebody else wrote (Redis' own), one by one, as a client without a connection.
+// Runs the commands of a log that somebody else wrote (Redis' own), one by one, as a client without
+// a connection.
 //
 // Threads   one, before anybody is served.
 #pragma once
@@ -22,8 +23,8 @@ class Replayer {
   explicit Replayer(Services& services);
   ~Replayer();
 
-  // In database *db, which SELECT changes. A command that idemd does not have, or that answers with an error, is an error
-  // that names it.
+  // In database *db, which SELECT changes. A command that idemd does not have, or that answers with
+  // an error, is an error that names it.
   [[nodiscard]] absl::Status Run(const std::vector<absl::string_view>& words, storage::DbIndex* db);
 
  private:

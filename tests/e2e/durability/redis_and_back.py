@@ -260,7 +260,7 @@ def one_round(binary, seed):
             client.expect_ok("SET", "alive", "1")
         again.end("term")
     except Exception as error:
-        kept = f"/tmp/idemd-way-{seed}"
+        kept = os.path.join(tempfile.gettempdir(), f"idemd-way-{seed}")
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(directory, kept)
         raise AssertionError(f"seed {seed} ({'; '.join(told)}), directory kept in {kept}: {error}") from error

@@ -110,7 +110,11 @@ TEST_F(SettingsFile, RewriteKeepsCommentsAndOrderAndAppendsTheRest) {
   EXPECT_EQ(Read(path), before);
 }
 
-TEST_F(SettingsFile, RewriteTurnsEveryValueIntoALineThatReadsBack) {
+class SettingsFileSave : public SettingsFile, public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(SavePoints, SettingsFileSave, ::testing::Values("", "60 5", "900 1 30 7"));
+
+TEST_P(SettingsFileSave, RewriteTurnsEveryValueIntoALineThatReadsBack) {
+  const char* const save = GetParam();
   const std::string path = Write("main.conf", "");
   Settings settings;
   ASSERT_TRUE(settings.Load({path}).ok());
@@ -119,8 +123,15 @@ TEST_F(SettingsFile, RewriteTurnsEveryValueIntoALineThatReadsBack) {
   ASSERT_TRUE(SetOne(settings, "latency-tracking-info-percentiles", "").ok());
   ASSERT_TRUE(SetOne(settings, "bind", "").ok());
   ASSERT_TRUE(SetOne(settings, "shutdown-on-sigterm", "nosave now").ok());
+  ASSERT_TRUE(SetOne(settings, "save", save).ok());
+  ASSERT_TRUE(SetOne(settings, "appendonly", "no").ok());
+  ASSERT_TRUE(SetOne(settings, "appendfsync", "always").ok());
+  ASSERT_TRUE(SetOne(settings, "auto-aof-rewrite-min-size", "3mb").ok());
   ASSERT_TRUE(SetOne(settings, "maxmemory-clients", "5%").ok());
   ASSERT_TRUE(settings.Rewrite().ok());
+  if (std::string(save) == "900 1 30 7") {
+    EXPECT_THAT(Read(path), HasSubstr("save 900 1\nsave 30 7\n"));  // as Redis writes them
+  }
   Settings again;
   const absl::Status loaded = again.Load({path});
   ASSERT_TRUE(loaded.ok()) << loaded;

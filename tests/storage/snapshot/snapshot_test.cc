@@ -16,6 +16,20 @@
 namespace idemd::storage {
 namespace {
 
+// A value that takes as many bytes in a snapshot as it has.
+std::string Incompressible(size_t bytes) {
+  std::string value(bytes, '\0');
+  uint64_t state = 88172645463325252;
+  for (char& c : value) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    c = static_cast<char>(state >> 32);
+  }
+  return value;
+}
+
+
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
@@ -211,7 +225,7 @@ class SnapshotWaitTest : public SnapshotTest {
   static constexpr size_t kValueBytes = 50'000;
 
   void SetUp() override {
-    for (int i = 0; i < kKeys; ++i) Set(absl::StrCat("k", i), std::string(kValueBytes, 'o'));
+    for (int i = 0; i < kKeys; ++i) Set(absl::StrCat("k", i), Incompressible(kValueBytes));
     limits_.hand_over_bytes = 1'000'000;
   }
   // Overwrites everything, a unit each.
@@ -225,7 +239,7 @@ class SnapshotWaitTest : public SnapshotTest {
     const auto entries = FragmentReader(bytes).ReadAll();
     ASSERT_TRUE(entries.has_value());
     EXPECT_EQ(entries->size(), static_cast<size_t>(kKeys));
-    for (const FragmentEntry& entry : *entries) ASSERT_EQ(entry.value, std::string(kValueBytes, 'o')) << entry.key;
+    for (const FragmentEntry& entry : *entries) ASSERT_EQ(entry.value, Incompressible(kValueBytes)) << entry.key;
   }
 
   Snapshot::Limits limits_;
