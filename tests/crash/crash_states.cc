@@ -317,6 +317,7 @@ SimOptions Draw(uint64_t seed) {
                                              SyncPolicy::kAlways, SyncPolicy::kEverySecond,
                                              SyncPolicy::kNever};
   options.sync = kPolicies[seed % 5];
+  options.restart_grace_ms = seed % 3 == 0 ? 5000 : 0;
   return options;
 }
 

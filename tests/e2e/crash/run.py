@@ -203,6 +203,30 @@ class World:
             self.violation(f"a clean stop ended with exit code {code}: {self.process.log_text()}")
         return "clean stop"
 
+    def round_switch(self):
+        """From CONFIG SET appendfsync always on, all that was answered before is as safe as what comes after."""
+        self.load()
+        self.pause(0.05, 0.3)
+        reply = self.ask("CONFIG", "SET", "appendfsync", "always")
+        if reply is None or bytes(reply) != b"OK":
+            self.violation(f"appendfsync cannot be changed: {reply!r}")
+        if self.random.random() < 0.5:
+            self.pause(0.0, 0.2)
+        return "switched to always: " + self.cut()
+
+    def round_waitaof(self):
+        """What WAITAOF has waited for is safe whatever the policy."""
+        self.load()
+        self.pause(0.05, 0.3)
+        self.gather_calm()
+        self.workers = []
+        with self.process.connect(timeout=60) as connection:
+            connection.call("SET", "again", "1")
+            reply = connection.call("WAITAOF", "1", "0", "30000")
+        if reply != [1, 0]:
+            self.violation(f"WAITAOF said {reply!r}")
+        return "WAITAOF: " + self.cut()
+
     def round_fault(self):
         """Errors from the n-th call on. A disk that is full is waited for; a failed sync ends the process."""
         self.load()
@@ -239,13 +263,15 @@ class World:
 
     ALWAYS = {"kill": 10, "cut": 25, "kill_at_call": 15, "slow": 6, "clock": 8, "idle": 4, "rewrite": 10, "snapshot": 6,
               "stop": 4, "fault": 12}
-    OTHERS = {"kill": 20, "kill_at_call": 15, "clock": 8, "idle": 4, "rewrite": 10, "snapshot": 8, "stop": 5, "fault": 10}
+    OTHERS = {"kill": 20, "kill_at_call": 15, "clock": 8, "idle": 4, "rewrite": 10, "snapshot": 8, "stop": 5, "fault": 10,
+              "switch": 8, "waitaof": 6}
 
     def run(self, rounds, report, only=None):
         """Returns how many rounds were good; stops at the first bad one, whose directory stays."""
         kinds = dict(self.ALWAYS if self.policy == "always" else self.OTHERS)
         if self.options.plain:
-            kinds.pop("fault")
+            for kind in ("fault", "switch", "waitaof"):  # a Redis does not recover from what this does to its files
+                kinds.pop(kind, None)
         if only:
             kinds = {kind: 1 for kind in only}
         good, history = 0, []
