@@ -180,6 +180,7 @@ absl::Status Persistence::Impl::BeginLog() {
   if (absl::Status made = directory_.MakeLogDirectory(); !made.ok()) return made;
   last_number_ = recovered_.last_number;
   manifest_ = recovered_.manifest;
+  manifest_.clean.reset();
   absl::Status begun;
   switch (recovered_.kind) {
     case Recovered::Kind::kFresh:
@@ -270,6 +271,12 @@ absl::Status Persistence::Impl::Close(bool save_dump) {
   absl::Status result;
   if (save_dump && store_ != nullptr) result = Save();
   if (log_on()) result.Update(journal_.Stop());
+  if (log_on() && result.ok()) {
+    const LogEnd end = journal_.end();
+    manifest_.clean = CleanStop{end.name, end.bytes, end.sum};
+    result = directory_.PrepareManifest(manifest_);
+    if (result.ok()) result = directory_.PublishManifest();
+  }
   ServeWaiting();
   lock_.reset();
   return result;
