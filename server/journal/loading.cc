@@ -19,6 +19,7 @@ constexpr int kDiskFailed = 75;  // EX_TEMPFAIL of sysexits.h: the supervisor ma
 constexpr unsigned kLoadWorkersMax = 8;
 constexpr auto kTellEvery = std::chrono::seconds(1);
 constexpr size_t kUuidChars = 32;
+constexpr size_t kFilesMax = 32;
 
 std::string KeyText(const storage::TokenKey& key) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(key.data()), key.size()));
@@ -200,6 +201,11 @@ absl::Status Persistence::Impl::BeginLog() {
   }
   if (!begun.ok()) return begun;
   RemoveLeftovers();
+  if (manifest_.files.size() <= kFilesMax) return absl::OkStatus();
+  // Each start adds a file, however little is in it.
+  LogNotice(absl::StrCat("The log has ", manifest_.files.size(), " files. Rewriting it."));
+  std::unique_lock<std::mutex> lock(mutex_);
+  Begin(lock, Job::kRewrite);
   return absl::OkStatus();
 }
 

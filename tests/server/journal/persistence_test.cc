@@ -174,6 +174,20 @@ TEST_F(PersistenceTest, ALogThatARedisWroteIsTakenOver) {
   EXPECT_EQ(next.Get("d"), "4");
 }
 
+TEST_F(PersistenceTest, ManyRestartsDoNotMakeALongChain) {
+  for (int i = 0; i < 100; ++i) {
+    auto node = Start();
+    ASSERT_TRUE(node->status.ok()) << node->status;
+    if (i % 10 == 0) node->Set(absl::StrCat("k", i), "v");
+    if (i % 3 != 0) {
+      ASSERT_TRUE(node->persistence->Close(false).ok());
+    }
+  }
+  EXPECT_LE(fs_->List("/d/appendonlydir")->size(), 35u) << fs_->Describe();
+  auto node = Start();
+  EXPECT_EQ(node->Size(), 10u);
+}
+
 TEST_F(PersistenceTest, AMissingFileIsRefusedWithAdvice) {
   {
     auto node = Start();
