@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What durability costs, beside a stock Redis in the same sitting: requests under each appendfsync, and starts.
+"""What durability costs, beside a stock Redis in the same sitting: requests under each appendfsync, starts, snapshots.
 
-    durability_bench.py IDEMD [--rounds N] [--keys N] [--only sync|start]
+    durability_bench.py BUILD [--rounds N] [--keys N] [--only sync|start|snapshot]
 
 Prints markdown tables; medians over interleaved rounds. CPU is the server's own, from /proc. One I/O thread each.
 """
@@ -141,17 +141,85 @@ def start_table(idemd, keys):
         print(f"| {what if what != 'rewrite' else '(making the snapshot)'} | {redis:.2f} | {ours:.2f} | {redis / ours:.1f} | {files} |")
 
 
+def snapshot_table(idemd, open_loop, keys):
+    """20 000 requests a second, at rest and while a dump is made; memory while one is made under full-speed writes."""
+    print(f"| {keys:,} tokens, 20 000 requests/s | p50 ms | p99 | p99.9 | longest | snapshot s | memory under full-speed writes |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name, words in servers(idemd).items():
+        directory = tempfile.mkdtemp(prefix="idemd-bench-", dir=os.environ.get("IDEMD_BENCH_DIR"))
+        server = Process(words + ["--appendonly", "no"], directory)
+        server.wait_until_loaded()
+        fill(server.port, keys)
+        port = str(server.port)
+        runs = {"at rest": [], "during BGSAVE": ["BGSAVE", "1"]}
+        for what, command in runs.items():
+            out = subprocess.run([open_loop, port, "20000", "10" if not command else "25", "1000000", *command], capture_output=True, text=True, check=True).stdout
+            figures = out.split()
+            with Connection(server.port, timeout=600.0) as client:
+                while b"rdb_bgsave_in_progress:1" in bytes(client.call("INFO", "persistence")):
+                    time.sleep(0.05)
+                took = field(client, "rdb_last_bgsave_time_sec") if command else ""
+            print(f"| {name}, {what} | {figures[3]} | {figures[5]} | {figures[7]} | {figures[9]} | {took} | |")
+        with Connection(server.port, timeout=600.0) as client:
+            before = most = rss(server.process.pid)
+            writes = subprocess.Popen(["redis-benchmark", "-p", port, "-c", "50", "-P", "16", "-n", "100000000", "-r", str(keys), "-q", "SET",
+                                       "00000000-0000-4000-8000-__rand_int__", "1", "EX", "86400"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(2)
+            before = rss(server.process.pid)
+            begin = time.monotonic()
+            client.call("BGSAVE")
+            while b"rdb_bgsave_in_progress:1" in bytes(client.call("INFO", "persistence")):
+                most = max(most, rss(server.process.pid))
+                time.sleep(0.02)
+            took = time.monotonic() - begin
+            writes.kill()
+            writes.wait()
+        print(f"| {name}, full-speed writes | | | | | {took:.1f} | {100 * (most - before) / before:+.1f} % |")
+        server.end(signal.SIGKILL)
+        shutil.rmtree(directory)
+
+
+def field(client, name):
+    for line in bytes(client.call("INFO", "persistence")).decode().splitlines():
+        if line.startswith(name + ":"):
+            return line.split(":")[1]
+    return "?"
+
+
+def rss(pid):
+    """Of a server and its children: a forked child's pages are memory, too, where they are not shared."""
+    total = 0
+    for process in [pid] + children(pid):
+        try:
+            with open(f"/proc/{process}/smaps_rollup") as rollup:
+                total += sum(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
+        except OSError:
+            pass
+    return total
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as listed:
+            return [int(child) for child in listed.read().split()]
+    except OSError:
+        return []
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("idemd")
+    parser.add_argument("build", help="a build directory")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--keys", type=int, default=10_000_000)
-    parser.add_argument("--only", choices=("sync", "start"))
+    parser.add_argument("--only", choices=("sync", "start", "snapshot"))
     options = parser.parse_args()
-    if options.only != "start":
-        sync_table(options.idemd, options.rounds)
-    if options.only != "sync":
-        start_table(options.idemd, options.keys)
+    idemd, open_loop = str(Path(options.build) / "idemd"), str(Path(options.build) / "bench" / "open_loop")
+    if options.only in (None, "sync"):
+        sync_table(idemd, options.rounds)
+    if options.only in (None, "start"):
+        start_table(idemd, options.keys)
+    if options.only in (None, "snapshot"):
+        snapshot_table(idemd, open_loop, options.keys)
 
 
 if __name__ == "__main__":

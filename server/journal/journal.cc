@@ -339,6 +339,8 @@ absl::Status Journal::WriteSeal() {
   seal.last = written();
   AppendSeal(file_bytes_.load(std::memory_order_relaxed), seal.bytes);
   if (!WriteBatch(seal)) return absl::UnavailableError(absl::StrCat("cannot write the seal of ", path_));
+  // Gives back the space behind the end. Where that fails nothing but space is lost.
+  file_->Truncate(file_bytes_.load(std::memory_order_relaxed)).IgnoreError();
   return absl::OkStatus();
 }
 
