@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 #include "absl/strings/str_cat.h"
+#include "storage/sync/mutex.h"
 
 namespace idemd::storage {
 namespace {
@@ -31,6 +33,13 @@ auto Again(Call call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
   return result;
+}
+
+// Whether `path` names what is open as `fd`.
+bool IsAt(int fd, const std::string& path) {
+  struct stat mine {};
+  struct stat there {};
+  return fstat(fd, &mine) == 0 && stat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
 class SystemFile final : public File {
@@ -91,10 +100,7 @@ class SystemFile final : public File {
   }
 
   bool IsAt(absl::string_view path) override {
-    struct stat mine {};
-    struct stat there {};
-    return fstat(fd_, &mine) == 0 && stat(std::string(path).c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
-           mine.st_ino == there.st_ino;
+    return storage::IsAt(fd_, std::string(path));
   }
 
  private:
@@ -113,6 +119,10 @@ class SystemLock final : public FileLock {
 
 class SystemFileSystem final : public FileSystem {
  public:
+  ~SystemFileSystem() override {
+    for (const auto& [path, fd] : directories_) close(fd);
+  }
+
   absl::StatusOr<std::unique_ptr<File>> Open(absl::string_view path, Mode mode) override {
     int flags = O_CLOEXEC;
     switch (mode) {
@@ -150,12 +160,21 @@ class SystemFileSystem final : public FileSystem {
 
   absl::Status SyncDirectory(absl::string_view path) override {
     const std::string name(path);
-    const int fd = Again([&] { return open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (fd < 0) return Failed("open", path, errno);
-    const int result = fsync(fd);
-    const int error = errno;
-    close(fd);
-    return result == 0 ? absl::OkStatus() : Failed("sync", path, error);
+    MutexLock lock(mutex_);
+    // Kept open: the name of a manifest is made durable when nothing must fail any more, not even for want of a descriptor.
+    auto [at, fresh] = directories_.try_emplace(name, -1);
+    int& fd = at->second;
+    if (!fresh && !IsAt(fd, name)) {
+      close(fd);
+      fd = -1;
+    }
+    if (fd < 0) fd = Again([&] { return open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    if (fd < 0) {
+      const int error = errno;
+      directories_.erase(at);
+      return Failed("open", path, error);
+    }
+    return fsync(fd) == 0 ? absl::OkStatus() : Failed("sync", path, errno);
   }
 
   absl::StatusOr<std::vector<std::string>> List(absl::string_view directory) override {
@@ -194,6 +213,10 @@ class SystemFileSystem final : public FileSystem {
     }
     return std::unique_ptr<FileLock>(new SystemLock(fd));
   }
+
+ private:
+  Mutex mutex_;
+  std::map<std::string, int> directories_ ABSL_GUARDED_BY(mutex_);  // that were synced, open
 };
 
 }  // namespace
