@@ -274,6 +274,15 @@ int CloseDisk(Persistence& persistence, const Shutdown& shutdown) {
   return 0;
 }
 
+// Once a second. A wall clock that jumped is not followed, and somebody should know.
+void Discipline(storage::EffectiveClock& clock, uint64_t* jumps) {
+  clock.Discipline();
+  if (clock.jumps_seen() == *jumps) return;
+  *jumps = clock.jumps_seen();
+  LogWarning(absl::StrCat("The wall clock differs from the effective clock by ", clock.State().difference_ms,
+                          " ms, and is not followed: deadlines stay where they are. IDEM.CLOCK ACCEPT follows it."));
+}
+
 int Serve(Settings& settings) {
   const std::unique_ptr<storage::TimeSource> time = storage::SystemTime();
   const std::unique_ptr<storage::FileSystem> files = storage::SystemFiles();
@@ -340,10 +349,11 @@ int Serve(Settings& settings) {
   });
   store.SetWake([&sweeper] { sweeper->Wake(); });
   int samples = 0;
+  uint64_t jumps = 0;
   std::optional<Ticker> housekeeping;
   housekeeping.emplace([&] {
     stats.Sample(time->BootNs() / 1'000'000, store.memory_bytes());
-    if (++samples % kSamplesPerSecond == 0) clock.Discipline();
+    if (++samples % kSamplesPerSecond == 0) Discipline(clock, &jumps);
     if (!persistence.loading()) persistence.Tick();
     return kSamplePeriod;
   });

@@ -17,6 +17,7 @@ using storage::FileSystem;
 
 constexpr uint64_t kReadBytes = 4 << 20;
 constexpr absl::string_view kTemporary = "temp-";
+constexpr absl::string_view kCleanStop = "# idemd: clean stop of ";
 
 std::string Join(absl::string_view directory, absl::string_view name) { return absl::StrCat(directory, "/", name); }
 
@@ -37,16 +38,38 @@ uint64_t Manifest::last_number() const {
 
 std::string Manifest::Text() const {
   std::string text;
+  // In front: who cuts it off cuts off files, too, and that is found out about.
+  if (clean.has_value()) {
+    absl::StrAppend(&text, kCleanStop, clean->name, " ", clean->bytes, " ", absl::Hex(clean->sum, absl::kZeroPad16), "\n");
+  }
   for (const ManifestFile& file : files)
     absl::StrAppend(&text, "file ", file.name, " seq ", file.number, " type ", file.base ? "b" : "i", "\n");
   return text;
 }
 
+namespace {
+
+// A Redis writes no comments, so one that is not ours is one that was.
+bool ReadCleanStop(absl::string_view line, CleanStop* clean) {
+  if (!absl::ConsumePrefix(&line, kCleanStop)) return false;
+  const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+  if (words.size() != 3 || words[2].size() != 16 || !ReadNumber(words[1], &clean->bytes)) return false;
+  clean->name = std::string(words[0]);
+  const auto sum = std::from_chars(words[2].data(), words[2].data() + 16, clean->sum, 16);
+  return sum.ec == std::errc() && sum.ptr == words[2].data() + 16;
+}
+
+}  // namespace
+
 absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   Manifest manifest;
   if (!text.empty() && text.back() != '\n') return absl::InvalidArgumentError("the last line of the manifest is cut short");
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    if (line[0] == '#') continue;
+    if (line[0] == '#') {
+      manifest.clean.emplace();
+      if (ReadCleanStop(line, &*manifest.clean)) continue;
+      return absl::InvalidArgumentError(absl::StrCat("the manifest has a comment that is not idemd's: '", line, "'"));
+    }
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     ManifestFile file;
     const bool good = words.size() >= 6 && words.size() % 2 == 0 && words[0] == "file" && words[2] == "seq" &&
@@ -66,6 +89,8 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     manifest.files.push_back(std::move(file));
   }
   if (manifest.files.empty()) return absl::InvalidArgumentError("the manifest names no file");
+  // Ours to the last byte.
+  if (manifest.clean.has_value() && manifest.Text() != text) return absl::InvalidArgumentError("the manifest is not as it was written");
   return manifest;
 }
 

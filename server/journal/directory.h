@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,17 @@ struct ManifestFile {
   bool base = false;
 };
 
+// After a clean stop: how the last log ended, so that one that is cut short, even to nothing, is found out about. A comment to a
+// Redis.
+struct CleanStop {
+  std::string name;
+  uint64_t bytes = 0;
+  uint64_t sum = 0;  // of the seal
+};
+
 struct Manifest {
   std::vector<ManifestFile> files;  // the base first, if there is one, then logs in order
+  std::optional<CleanStop> clean;
 
   const ManifestFile* base() const { return !files.empty() && files[0].base ? &files[0] : nullptr; }
   uint64_t last_number() const;

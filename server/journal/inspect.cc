@@ -99,6 +99,8 @@ int RepairDirectory(storage::FileSystem& files, const std::string& directory, st
   absl::Status repaired = SealLast(there, *recovered);
   // A last file that was never written to may hold half a batch.
   if (repaired.ok() && !recovered->manifest.files.empty()) {
+    if (!recovered->manifest.files.back().base)
+      recovered->manifest.clean = CleanStop{recovered->end.name, recovered->end.bytes, recovered->end.sum};
     repaired = there.PrepareManifest(recovered->manifest);
     if (repaired.ok()) repaired = there.PublishManifest();
   }

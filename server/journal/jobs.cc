@@ -12,6 +12,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto kLookAtPathEvery = std::chrono::seconds(1);
+constexpr auto kTellProgressEvery = std::chrono::seconds(2);
 // After a snapshot failed, one that nobody asked for waits so long, and longer each time.
 constexpr auto kRetryMin = std::chrono::seconds(5);
 constexpr auto kRetryMax = std::chrono::seconds(300);
@@ -111,6 +112,17 @@ absl::Status Persistence::Impl::RewriteInBackground() {
   return absl::OkStatus();
 }
 
+// A long snapshot says now and then how far it is.
+void Persistence::Impl::TellProgress() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const storage::Snapshot* const snapshot = snapshot_.load(std::memory_order_relaxed);
+  const auto now = steady_clock::now();
+  if (snapshot == nullptr || now - last_try_ < kTellProgressEvery || now - told_progress_ < kTellProgressEvery) return;
+  told_progress_ = now;
+  LogNotice(absl::StrCat(running_ == Job::kSave ? "Background saving: " : "Background AOF rewrite: ", snapshot->keys_walked(), " of ",
+                         snapshot->keys(), " keys written"));
+}
+
 void Persistence::Impl::Tick() {
   bool look_at_path = false;
   {
@@ -140,6 +152,7 @@ void Persistence::Impl::Tick() {
     }
   }
   ServeWaiting();
+  TellProgress();
   if (!look_at_path || journal_.InPlace()) return;
   // What is appended now is in a file that no start will find. Only a new chain makes it safe again.
   LogWarning("The append only file was removed or replaced under this server. Rewriting it.");

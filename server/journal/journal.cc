@@ -170,13 +170,12 @@ void Journal::WantSync() {
 }
 
 void Journal::SetPolicy(SyncPolicy policy) {
-  if (policy == SyncPolicy::kAlways && file_ != nullptr) {
+  policy_.store(policy, std::memory_order_relaxed);
+  if (policy == SyncPolicy::kAlways) {
     // From now on released() waits for syncs; what was released before is synced before we return.
-    policy_.store(policy, std::memory_order_relaxed);
     SyncNow().IgnoreError();  // has ended the process, or the disk is full and it is tried again
     return;
   }
-  policy_.store(policy, std::memory_order_relaxed);
   const WriterLock writer(writer_mutex_);
   if (file_ != nullptr) AdvanceAndTell();
 }

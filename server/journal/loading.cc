@@ -19,6 +19,7 @@ constexpr int kDiskFailed = 75;  // EX_TEMPFAIL of sysexits.h: the supervisor ma
 constexpr unsigned kLoadWorkersMax = 8;
 constexpr auto kTellEvery = std::chrono::seconds(1);
 constexpr size_t kUuidChars = 32;
+constexpr size_t kFilesMax = 32;
 
 std::string KeyText(const storage::TokenKey& key) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(key.data()), key.size()));
@@ -180,6 +181,7 @@ absl::Status Persistence::Impl::BeginLog() {
   if (absl::Status made = directory_.MakeLogDirectory(); !made.ok()) return made;
   last_number_ = recovered_.last_number;
   manifest_ = recovered_.manifest;
+  manifest_.clean.reset();
   absl::Status begun;
   switch (recovered_.kind) {
     case Recovered::Kind::kFresh:
@@ -199,6 +201,11 @@ absl::Status Persistence::Impl::BeginLog() {
   }
   if (!begun.ok()) return begun;
   RemoveLeftovers();
+  if (manifest_.files.size() <= kFilesMax) return absl::OkStatus();
+  // Each start adds a file, however little is in it.
+  LogNotice(absl::StrCat("The log has ", manifest_.files.size(), " files. Rewriting it."));
+  std::unique_lock<std::mutex> lock(mutex_);
+  Begin(lock, Job::kRewrite);
   return absl::OkStatus();
 }
 
@@ -270,6 +277,12 @@ absl::Status Persistence::Impl::Close(bool save_dump) {
   absl::Status result;
   if (save_dump && store_ != nullptr) result = Save();
   if (log_on()) result.Update(journal_.Stop());
+  if (log_on() && result.ok()) {
+    const LogEnd end = journal_.end();
+    manifest_.clean = CleanStop{end.name, end.bytes, end.sum};
+    result = directory_.PrepareManifest(manifest_);
+    if (result.ok()) result = directory_.PublishManifest();
+  }
   ServeWaiting();
   lock_.reset();
   return result;

@@ -86,6 +86,7 @@ class Persistence::Impl {
   void Begin(std::unique_lock<std::mutex>& lock, Job job);
   Job Wanted() const;
   void EndThread();
+  void TellProgress();
   void OnJournal();
   void ServeWaiting();
   void Die(const absl::Status& why);
@@ -127,6 +128,7 @@ class Persistence::Impl {
   std::chrono::seconds retry_after_{0};
   std::chrono::steady_clock::time_point last_save_{};
   std::chrono::steady_clock::time_point looked_at_path_{};
+  std::chrono::steady_clock::time_point told_progress_{};
   std::vector<Waiting> waiting_;
   std::atomic<storage::Snapshot*> snapshot_{nullptr};  // under way; for progress, with mutex_ held
   std::thread thread_;

@@ -125,7 +125,9 @@ absl::Status Recovery::LoadRdb(const std::string& path, File& file, uint64_t siz
   while (true) {
     absl::StatusOr<storage::RdbItem> item = reader.Next();
     if (!item.ok()) {
-      if (absl::IsDataLoss(item.status())) return Damaged(path, item.status().message());
+      // What idemd wrote has nothing that idemd does not know.
+      if (absl::IsDataLoss(item.status()) || (must_have_sum && absl::IsUnimplemented(item.status())))
+        return Damaged(path, item.status().message());
       return absl::Status(item.status().code(), absl::StrCat(path, ": ", item.status().message()));
     }
     switch (item->kind) {
@@ -193,6 +195,10 @@ absl::StatusOr<bool> Recovery::IsOwn() {
     absl::StatusOr<Opened> opened = Open(directory_.PathOf(file.name));
     if (!opened.ok()) return opened.status();
     counters_.bytes_total.fetch_add(opened->size, std::memory_order_relaxed);
+    absl::StatusOr<std::string> magic = opened->file->ReadAt(0, 5);
+    if (!magic.ok()) return magic.status();
+    if (file.base && absl::EndsWith(file.name, ".rdb") && *magic != "REDIS") return Damaged(directory_.PathOf(file.name), "it is no snapshot");
+    if (!file.base && *magic == "REDIS") return Damaged(directory_.PathOf(file.name), "it is a snapshot, where a log should be");
     if (opened->size == 0) continue;
     if (file.base) {
       absl::StatusOr<std::string> head = opened->file->ReadAt(0, 256);

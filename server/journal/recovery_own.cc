@@ -146,6 +146,13 @@ absl::Status Recovery::LoadOwn() {
     if (absl::Status loaded = LoadOwnLog(file, first, last); !loaded.ok()) return loaded;
     first = false;
   }
+  if (const std::optional<CleanStop>& clean = manifest.clean) {
+    const LogEnd& end = found_.end;
+    if (!found_.sealed || end.name != clean->name || end.bytes != clean->bytes || end.sum != clean->sum) {
+      return Damaged(directory_.PathOf(clean->name), absl::StrCat("it was stopped cleanly with ", clean->bytes, " bytes, and ends at byte ",
+                                                                  end.name == clean->name ? end.bytes : 0, " now"));
+    }
+  }
   return absl::OkStatus();
 }
 

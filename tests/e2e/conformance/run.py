@@ -193,7 +193,7 @@ class Run:
         killed = step.argument == "killed"
         code = self.host.server.kill() if killed else self.host.server.stop()
         if not killed and code != 0:
-            raise Mismatch(f"expected the server to stop with 0, got {code}")
+            raise Mismatch(f"expected the server to stop with 0, got {code}: {self.host.server.log_text()}")
         self.host.server.start()
 
     def step_close(self, step):

@@ -92,13 +92,21 @@ class Server:
                 return False
             try:
                 with Connection(self.port, timeout=2.0) as client:
-                    reply = client.call("PING")
-                    if bytes(reply) == b"PONG" or bytes(reply).startswith(b"NOAUTH"):
-                        return True
+                    if "requirepass" in self.settings:
+                        client.call("AUTH", self.settings["requirepass"])
+                    if bytes(client.call("PING")) == b"PONG":
+                        return self._is_ours(client)
             except (OSError, Closed, Timeout):
                 pass
             time.sleep(0.01)
         self.stop()
+        return False
+
+    def _is_ours(self, client):
+        """Somebody else may have got the port first; then our process is about to say so, and to end."""
+        if b"process_id:%d\r\n" % self.process.pid in bytes(client.call("INFO", "server")):
+            return True
+        self.process.wait(10)
         return False
 
     def log_text(self):

@@ -174,6 +174,20 @@ TEST_F(PersistenceTest, ALogThatARedisWroteIsTakenOver) {
   EXPECT_EQ(next.Get("d"), "4");
 }
 
+TEST_F(PersistenceTest, ManyRestartsDoNotMakeALongChain) {
+  for (int i = 0; i < 100; ++i) {
+    auto node = Start();
+    ASSERT_TRUE(node->status.ok()) << node->status;
+    if (i % 10 == 0) node->Set(absl::StrCat("k", i), "v");
+    if (i % 3 != 0) {
+      ASSERT_TRUE(node->persistence->Close(false).ok());
+    }
+  }
+  EXPECT_LE(fs_->List("/d/appendonlydir")->size(), 35u) << fs_->Describe();
+  auto node = Start();
+  EXPECT_EQ(node->Size(), 10u);
+}
+
 TEST_F(PersistenceTest, AMissingFileIsRefusedWithAdvice) {
   {
     auto node = Start();
@@ -210,16 +224,55 @@ TEST_F(PersistenceTest, EveryFlippedBitOfACleanDirectoryIsNoticed) {
       copy->Overwrite(Path(name), flipped);
       std::string verdict;
       const int code = CheckDirectory(*copy, "/d", &verdict);
-      EXPECT_NE(code, 0) << name << " bit " << bit << ": " << verdict;
+      EXPECT_EQ(code, 2) << name << " bit " << bit << ": " << verdict;
       ++flips;
-      if (code != 1) continue;
-      // Torn at the end: only the seal may have gone, no key.
-      Node node(*copy, time_);
-      ASSERT_TRUE(node.status.ok()) << node.status;
-      EXPECT_EQ(node.Size(), 10u) << name << " bit " << bit << ": " << verdict;
     }
   }
   EXPECT_GT(flips, 10'000);
+}
+
+// A clean directory of a base and two logs, each file in turn without its bytes, cut, or with another's.
+TEST_F(PersistenceTest, EmptiedCutAndSwappedFilesAreRefusedWithAdvice) {
+  {
+    auto node = Start();
+    for (int i = 0; i < 5; ++i) node->Set(absl::StrCat("key:", i), absl::StrCat("value", i));
+    ASSERT_TRUE(node->persistence->RewriteInBackground().ok());
+    node->Set("more", "1");
+    ASSERT_TRUE(node->persistence->Close(false).ok());
+  }
+  {
+    auto node = Start();
+    node->Set("still more", "1");
+    ASSERT_TRUE(node->persistence->Close(false).ok());
+  }
+  const std::vector<std::string> names = {"appendonly.aof.2.base.rdb", "appendonly.aof.2.incr.aof", "appendonly.aof.3.incr.aof",
+                                          "appendonly.aof.manifest"};
+  const auto refused = [&](SimFs& files, const std::string& what) {
+    std::string verdict;
+    EXPECT_EQ(CheckDirectory(files, "/d", &verdict), 2) << what << ": " << verdict;
+    Node node(files, time_);
+    EXPECT_FALSE(node.status.ok()) << what;
+    EXPECT_THAT(std::string(node.status.message()), ::testing::AnyOf(HasSubstr("Restore"), HasSubstr("backup"))) << what;
+  };
+  int cases = 0;
+  for (const std::string& name : names) {
+    const std::string sound = fs_->Contents(Path(name));
+    ASSERT_FALSE(sound.empty()) << name << "\n" << fs_->Describe();
+    for (size_t size = 0; size < sound.size(); ++size, ++cases) {
+      auto copy = fs_->AfterKill();
+      copy->Overwrite(Path(name), sound.substr(0, size));
+      refused(*copy, absl::StrCat(name, " cut to ", size));
+    }
+    for (const std::string& other : names) {
+      if (other == name) continue;
+      auto copy = fs_->AfterKill();
+      copy->Overwrite(Path(name), fs_->Contents(Path(other)));
+      copy->Overwrite(Path(other), sound);
+      refused(*copy, absl::StrCat(name, " and ", other, " swapped"));
+      ++cases;
+    }
+  }
+  EXPECT_GT(cases, 1000);
 }
 
 TEST_F(PersistenceTest, CheckAndRepairTellWhatTheyFind) {
