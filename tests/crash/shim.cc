@@ -50,7 +50,7 @@ struct Control {
 enum Kind : int64_t {
   kWrite = 1,
   kSync = 2,
-  kOpen = 4,
+  kOpen = 4,  // with O_CREAT; else it is a kRead
   kRename = 8,
   kUnlink = 16,
   kTruncate = 32,
@@ -193,7 +193,7 @@ int Opened(const char* path, int flags, mode_t mode) {
   if (inside == nullptr) return static_cast<int>(syscall(SYS_open, path, flags, mode));
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   bool die = false;
-  if (Refuse(kOpen, &die)) return -1;
+  if (Refuse((flags & O_CREAT) != 0 ? kOpen : kRead, &die)) return -1;
   const bool fresh = (flags & O_CREAT) != 0 && InodeAt(room) == 0;
   const int fd = static_cast<int>(syscall(SYS_open, path, flags, mode));
   if (fd < 0) return fd;

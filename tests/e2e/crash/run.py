@@ -227,6 +227,17 @@ class World:
             self.violation(f"WAITAOF said {reply!r}")
         return "WAITAOF: " + self.cut()
 
+    def round_second(self):
+        """`everysec`: a power cut takes what was answered in the last second or two, and nothing older."""
+        self.load()
+        self.pause(0.05, 0.3)
+        self.gather_calm()
+        self.workers = []
+        if self.policy != "everysec":
+            return "quiet: " + self.kill()
+        time.sleep(2.1)  # a sync began at most a second ago, and this disk is quick
+        return "quiet for two seconds: " + self.cut()
+
     def round_fault(self):
         """Errors from the n-th call on. A disk that is full is waited for; a failed sync ends the process."""
         self.load()
@@ -264,13 +275,13 @@ class World:
     ALWAYS = {"kill": 10, "cut": 25, "kill_at_call": 15, "slow": 6, "clock": 8, "idle": 4, "rewrite": 10, "snapshot": 6,
               "stop": 4, "fault": 12}
     OTHERS = {"kill": 20, "kill_at_call": 15, "clock": 8, "idle": 4, "rewrite": 10, "snapshot": 8, "stop": 5, "fault": 10,
-              "switch": 8, "waitaof": 6}
+              "switch": 8, "waitaof": 6, "second": 3}
 
     def run(self, rounds, report, only=None):
         """Returns how many rounds were good; stops at the first bad one, whose directory stays."""
         kinds = dict(self.ALWAYS if self.policy == "always" else self.OTHERS)
         if self.options.plain:
-            for kind in ("fault", "switch", "waitaof"):  # a Redis does not recover from what this does to its files
+            for kind in ("fault", "switch", "waitaof", "second"):  # a Redis does not recover from what this does to its files
                 kinds.pop(kind, None)
         if only:
             kinds = {kind: 1 for kind in only}
