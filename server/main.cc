@@ -149,6 +149,7 @@ PersistenceOptions OptionsFrom(const Settings& settings) {
   options.rewrite_bytes_min =
       static_cast<uint64_t>(settings.auto_aof_rewrite_min_bytes.load(kRelaxed));
   options.restart_grace_ms = settings.idem_restart_grace_ms.load(kRelaxed);
+  options.load_delay_us = settings.key_load_delay_us.load(kRelaxed);
   return options;
 }
 

@@ -167,7 +167,7 @@ constexpr OptionSpec kOptions[] = {
     Bool("aof-disable-auto-gc", "no"),
     Bool("aof-rewrite-incremental-fsync", "yes"),
     Integer("rdb-key-save-delay", "0", kIntMin, kIntMax, nullptr, kHidden),
-    Integer("key-load-delay", "0", kIntMin, kIntMax, nullptr, kHidden),
+    Integer("key-load-delay", "0", kIntMin, kIntMax, nullptr, kHidden, &S::key_load_delay_us),
     Integer("loading-process-events-interval-bytes", "2097152", 1024, kIntMax, nullptr, kHidden),
 
     // replication

@@ -119,6 +119,7 @@ class Settings {
   std::atomic<bool> stop_writes_on_bgsave_error{true};
   std::atomic<int64_t> auto_aof_rewrite_percentage{0};
   std::atomic<int64_t> auto_aof_rewrite_min_bytes{0};
+  std::atomic<int64_t> key_load_delay_us{0};
   // idemd's own
   std::atomic<int64_t> idem_token_ttl_ms{0};  // set in seconds
   std::atomic<int64_t> idem_retention_ms{0};  // set in seconds

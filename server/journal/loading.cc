@@ -37,8 +37,10 @@ bool ReadKey(absl::string_view text, storage::TokenKey* key) {
 // What is read goes into the store.
 class StoreSink final : public LoadSink {
  public:
-  StoreSink(storage::Loader& loader, const Persistence::Replay& replay) : loader_(loader), replay_(replay) {}
+  StoreSink(storage::Loader& loader, const Persistence::Replay& replay, int64_t delay_us)
+      : loader_(loader), replay_(replay), delay_us_(delay_us) {}
   void Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) override {
+    if (delay_us_ > 0 && ++keys_ % kKeysPerDelay == 0) std::this_thread::sleep_for(std::chrono::microseconds(delay_us_ * kKeysPerDelay));
     loader_.Set(db, key, value, deadline_ms);
   }
   void Delete(DbIndex db, absl::string_view key) override { loader_.Delete(db, key); }
@@ -53,8 +55,11 @@ class StoreSink final : public LoadSink {
   }
 
  private:
+  static constexpr int64_t kKeysPerDelay = 256;
   storage::Loader& loader_;
   const Persistence::Replay& replay_;
+  const int64_t delay_us_;
+  int64_t keys_ = 0;
 };
 
 }  // namespace
@@ -126,7 +131,7 @@ absl::Status Persistence::Impl::Load(storage::Store& store, storage::TokenMint& 
 }
 
 absl::Status Persistence::Impl::Read(storage::Loader& loader, const Replay& replay) {
-  StoreSink sink(loader, replay);
+  StoreSink sink(loader, replay, options_.load_delay_us);
   std::mutex telling_mutex;
   std::condition_variable telling;
   bool over = false;

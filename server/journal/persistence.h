@@ -42,6 +42,7 @@ struct PersistenceOptions {
   int64_t rewrite_percentage = 100;       // auto-aof-rewrite-percentage, 0: never
   uint64_t rewrite_bytes_min = 64 << 20;  // auto-aof-rewrite-min-size
   int64_t restart_grace_ms = 5000;        // idem-restart-grace
+  int64_t load_delay_us = 0;              // key-load-delay, for tests: per key, on average
   // Simulations: everything is done on the caller's thread, in the call.
   bool on_callers_thread = false;
   // What happens when the disk has failed; by default the process ends with exit code 75.

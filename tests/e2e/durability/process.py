@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from lib.resp import Closed, Connection, Error  # noqa: E402
 from lib.server import Server, eventually, find_binary, free_port  # noqa: E402
 
-KEYS = 400_000  # enough that loading them is seen
+KEYS = 100_000
+DELAY_US = 20  # per key: enough that loading them is seen
 LOADING = b"LOADING Redis is loading the dataset in memory"
 PATIENCE = 30.0
 
@@ -76,6 +77,7 @@ def loading(binary):
             expect(client.call("WAITAOF", 1, 0, 30_000), [1, 0], "WAITAOF")
         server.kill()
         before = check(binary, server.directory)
+        server.settings["key-load-delay"] = str(DELAY_US)
 
         with start_bare(server) as client:
             expect_error(client.call("PING"), LOADING.decode(), "PING while loading")
