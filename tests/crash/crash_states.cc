@@ -57,6 +57,7 @@ class Run {
  private:
   enum class Crash : uint8_t { kPower, kKill };
   void Live();
+  bool Recognised(const storage::TokenMint& tokens) const;
   void Serve(bool faulty);
   void GoOn(std::unique_ptr<SimFs> next);
   void OnCall();
@@ -92,7 +93,6 @@ class Run {
   Lsn durable_[2] = {0, 0};  // by the end of the last life, for each Crash: a kill has left what a
                              // power cut may still take
   std::string token_;        // acknowledged
-  storage::DbIndex token_db_ = 0;
   std::string problem_;
   uint64_t states_max_ = 0;
 };
@@ -158,10 +158,7 @@ void Run::Serve(bool faulty) {
       }
       if (Below(3) != 0) {
         data_->log().Release(history_.last());
-        if (left_ == nullptr && data_->log().released() >= history_.last()) {
-          token_ = workload.token();
-          token_db_ = workload.token_db();
-        }
+        if (left_ == nullptr && data_->log().released() >= history_.last()) token_ = workload.token();
       }
       if (Below(25) == 0) (void)data_->persistence().RewriteInBackground();
       if (Below(60) == 0) data_->persistence().SaveNow([](const absl::Status&) {});
@@ -306,9 +303,16 @@ std::optional<Lsn> Run::Recover(SimFs& disk, Lsn least, const std::string& how) 
           absl::StrCat("fence ", fence, " had been given out, ", (*data)->store().fences().last(),
                        " comes next"),
           &disk);
-  if (!token_.empty() && !(*data)->tokens().Read(token_db_, token_).issued)
+  if (!token_.empty() && !Recognised((*data)->tokens()))
     Wrong(how, token_ + " is not recognised", &disk);
   return at;
+}
+
+// In any database: it may have been issued inside a unit that began in another one.
+bool Run::Recognised(const storage::TokenMint& tokens) const {
+  for (storage::DbIndex db = 0; db < storage::kDatabases; ++db)
+    if (tokens.Read(db, token_).issued) return true;
+  return false;
 }
 
 SimOptions Draw(uint64_t seed) {

@@ -54,7 +54,6 @@ void Workload::Token() {
   const size_t begin = reply.find("\r\n");
   if (begin == std::string::npos || reply[0] != '$') return;
   token_ = "t:" + reply.substr(begin + 2, 32);
-  token_db_ = db_;
   tokens_.push_back(token_);
   if (tokens_.size() > 6) tokens_.erase(tokens_.begin());
 }

@@ -17,7 +17,6 @@ class Workload {
   void Step();
   // A token that was issued, "" when there is none, and its database.
   const std::string& token() const { return token_; }
-  storage::DbIndex token_db() const { return token_db_; }
 
  private:
   using Words = std::vector<std::string>;
@@ -35,7 +34,7 @@ class Workload {
 
   SimServer& server_;
   std::mt19937_64& random_;
-  storage::DbIndex db_ = 0, token_db_ = 0;
+  storage::DbIndex db_ = 0;
   std::string token_;
   Words tokens_;
   Words fences_{"1"};
