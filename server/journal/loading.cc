@@ -92,7 +92,7 @@ absl::Status Persistence::Impl::Load(storage::Store& store, storage::TokenMint& 
   load_began_s_.store(time_.WallNs() / 1'000'000'000, std::memory_order_relaxed);
   load_began_ms_.store(SteadyMs(), std::memory_order_relaxed);
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  storage::Loader loader(store, options_.on_callers_thread ? 0 : std::clamp(cores - 1, 1u, kLoadWorkersMax));
+  storage::Loader loader(store, options_.on_callers_thread ? 0 : std::min(cores, kLoadWorkersMax));
   if (absl::Status read = Read(loader, replay); !read.ok()) return read;
   const bool same_boot = !recovered_.boot_id.empty() && recovered_.boot_id == time_.BootId();
   if (clock != nullptr && recovered_.effective_ms != 0) clock->Resume(recovered_.effective_ms, recovered_.boot_ms, same_boot);
