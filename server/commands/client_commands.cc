@@ -13,6 +13,7 @@
 #include "server/commands/help.h"
 #include "server/commands/session_waiter.h"
 #include "server/commands/table.h"
+#include "server/steady_time.h"
 
 namespace idemd::server {
 namespace {
@@ -38,12 +39,6 @@ bool ParseType(absl::string_view word, ClientType* type) {
   else
     return false;
   return true;
-}
-
-int64_t SteadyMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 template <typename T>

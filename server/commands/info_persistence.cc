@@ -7,16 +7,14 @@
 #include "server/commands/info_lines.h"
 #include "server/commands/info_sections.h"
 #include "server/commands/persistence_control.h"
+#include "server/steady_time.h"
 
 namespace idemd::server {
 namespace {
 
 const char* OkOrError(bool ok) { return ok ? "ok" : "err"; }
 
-int64_t SecondsSince(int64_t steady_ms) {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return (std::chrono::duration_cast<std::chrono::milliseconds>(now).count() - steady_ms) / 1000;
-}
+int64_t SecondsSince(int64_t steady_ms) { return (SteadyMs() - steady_ms) / 1000; }
 
 // As of a server that keeps nothing on disk.
 PersistenceStatus NothingOnDisk(Context& c) {

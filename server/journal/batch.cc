@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "protocol/number.h"
 #include "server/journal/commands_text.h"
 
 namespace idemd::server {
@@ -19,20 +20,6 @@ namespace {
 
 // Longer than any batch header: seven numbers of 20 digits, two sums.
 constexpr size_t kHeaderBytesMax = 256;
-
-bool ReadNumber(absl::string_view text, uint64_t* n, int base = 10) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), *n, base);
-  return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
-}
-
-bool ReadSigned(absl::string_view text, int64_t* n) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), *n);
-  return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
-}
-
-bool ReadSum(absl::string_view text, uint64_t* n) { return text.size() == 16 && ReadNumber(text, n, 16); }
-
-std::string Sum(uint64_t sum) { return absl::StrCat(absl::Hex(sum, absl::kZeroPad16)); }
 
 uint64_t SumOf(absl::string_view header_before_sum, absl::string_view commands) {
   XXH3_state_t state;
@@ -56,13 +43,20 @@ std::string Field(absl::string_view text) {
 
 }  // namespace
 
+std::string SumText(uint64_t sum) { return absl::StrCat(absl::Hex(sum, absl::kZeroPad16)); }
+
+bool ReadSum(absl::string_view text, uint64_t* sum) {
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), *sum, 16);
+  return text.size() == 16 && result.ec == std::errc() && result.ptr == text.data() + text.size();
+}
+
 void AppendBatchHeader(BatchHeader& header, absl::string_view commands, std::string& out) {
   header.bytes = commands.size();
   const std::string before_sum =
       absl::StrCat("i2;", header.first, ";", header.last, ";", header.bytes, ";", header.effective_ms, ";",
-                   header.boot_ms, ";", header.synced, ";", Sum(header.previous), ";");
+                   header.boot_ms, ";", header.synced, ";", SumText(header.previous), ";");
   header.sum = SumOf(before_sum, commands);
-  AppendEcho(absl::StrCat(before_sum, Sum(header.sum)), out);
+  AppendEcho(absl::StrCat(before_sum, SumText(header.sum)), out);
 }
 
 HeaderVerdict ReadBatchHeader(absl::string_view bytes, BatchHeader* header, size_t* size) {
@@ -79,9 +73,9 @@ HeaderVerdict ReadBatchHeader(absl::string_view bytes, BatchHeader* header, size
   }
   const std::vector<absl::string_view> fields = absl::StrSplit(words[1], ';');
   if (fields.size() != 9 || fields[0] != "i2") return HeaderVerdict::kOther;
-  if (!ReadNumber(fields[1], &header->first) || !ReadNumber(fields[2], &header->last) ||
-      !ReadNumber(fields[3], &header->bytes) || !ReadSigned(fields[4], &header->effective_ms) ||
-      !ReadSigned(fields[5], &header->boot_ms) || !ReadNumber(fields[6], &header->synced) ||
+  if (!protocol::ParseUint64(fields[1], &header->first) || !protocol::ParseUint64(fields[2], &header->last) ||
+      !protocol::ParseUint64(fields[3], &header->bytes) || !protocol::ParseInt64(fields[4], &header->effective_ms) ||
+      !protocol::ParseInt64(fields[5], &header->boot_ms) || !protocol::ParseUint64(fields[6], &header->synced) ||
       !ReadSum(fields[7], &header->previous) || !ReadSum(fields[8], &header->sum)) {
     return HeaderVerdict::kOther;
   }
@@ -99,7 +93,7 @@ bool SumFits(const BatchHeader& header, absl::string_view echo, absl::string_vie
 void AppendFileHeader(const FileHeader& header, std::string& out) {
   AppendEcho(absl::StrCat("f1;", Field(header.name), ";", Field(header.uuid), ";", Field(header.boot_id), ";",
                           Field(header.token_key), ";", Field(header.before), ";", header.before_bytes, ";",
-                          header.before_last, ";", Sum(header.before_sum)),
+                          header.before_last, ";", SumText(header.before_sum)),
              out);
 }
 
@@ -111,20 +105,20 @@ bool ReadFileHeader(absl::string_view echoed, FileHeader* header) {
   header->boot_id = std::string(fields[3]);
   header->token_key = std::string(fields[4]);
   header->before = std::string(fields[5]);
-  return ReadNumber(fields[6], &header->before_bytes) && ReadNumber(fields[7], &header->before_last) &&
+  return protocol::ParseUint64(fields[6], &header->before_bytes) && protocol::ParseUint64(fields[7], &header->before_last) &&
          ReadSum(fields[8], &header->before_sum);
 }
 
 void AppendSeal(uint64_t file_bytes, std::string& out) { AppendEcho(absl::StrCat("s1;", file_bytes), out); }
 
 bool ReadSeal(absl::string_view echoed, uint64_t* file_bytes) {
-  return echoed.substr(0, 3) == "s1;" && ReadNumber(echoed.substr(3), file_bytes);
+  return echoed.substr(0, 3) == "s1;" && protocol::ParseUint64(echoed.substr(3), file_bytes);
 }
 
 void AppendFenceMark(uint64_t fence, std::string& out) { AppendEcho(absl::StrCat("fence;", fence), out); }
 
 bool ReadFenceMark(absl::string_view echoed, uint64_t* fence) {
-  return echoed.substr(0, 6) == "fence;" && ReadNumber(echoed.substr(6), fence);
+  return echoed.substr(0, 6) == "fence;" && protocol::ParseUint64(echoed.substr(6), fence);
 }
 
 }  // namespace idemd::server

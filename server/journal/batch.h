@@ -32,6 +32,10 @@ struct BatchHeader {
   uint64_t sum = 0;
 };
 
+// Sums in text: 16 hexadecimal digits.
+std::string SumText(uint64_t sum);
+bool ReadSum(absl::string_view text, uint64_t* sum);
+
 // Sets header.bytes and header.sum for these commands and appends the ECHO.
 void AppendBatchHeader(BatchHeader& header, absl::string_view commands, std::string& out);
 

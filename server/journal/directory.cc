@@ -2,12 +2,12 @@
 #include "server/journal/directory.h"
 
 #include <algorithm>
-#include <charconv>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "protocol/number.h"
+#include "server/journal/batch.h"
 
 namespace idemd::server {
 namespace {
@@ -23,11 +23,6 @@ std::string Join(absl::string_view directory, absl::string_view name) { return a
 
 std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-bool ReadNumber(absl::string_view text, uint64_t* n) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), *n);
-  return !text.empty() && result.ec == std::errc() && result.ptr == text.data() + text.size();
-}
-
 }  // namespace
 
 uint64_t Manifest::last_number() const {
@@ -40,7 +35,7 @@ std::string Manifest::Text() const {
   std::string text;
   // In front: who cuts it off cuts off files, too, and that is found out about.
   if (clean.has_value()) {
-    absl::StrAppend(&text, kCleanStop, clean->name, " ", clean->bytes, " ", absl::Hex(clean->sum, absl::kZeroPad16), "\n");
+    absl::StrAppend(&text, kCleanStop, clean->name, " ", clean->bytes, " ", SumText(clean->sum), "\n");
   }
   for (const ManifestFile& file : files)
     absl::StrAppend(&text, "file ", file.name, " seq ", file.number, " type ", file.base ? "b" : "i", "\n");
@@ -53,10 +48,9 @@ namespace {
 bool ReadCleanStop(absl::string_view line, CleanStop* clean) {
   if (!absl::ConsumePrefix(&line, kCleanStop)) return false;
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-  if (words.size() != 3 || words[2].size() != 16 || !ReadNumber(words[1], &clean->bytes)) return false;
+  if (words.size() != 3) return false;
   clean->name = std::string(words[0]);
-  const auto sum = std::from_chars(words[2].data(), words[2].data() + 16, clean->sum, 16);
-  return sum.ec == std::errc() && sum.ptr == words[2].data() + 16;
+  return protocol::ParseUint64(words[1], &clean->bytes) && ReadSum(words[2], &clean->sum);
 }
 
 }  // namespace
@@ -73,7 +67,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
     ManifestFile file;
     const bool good = words.size() >= 6 && words.size() % 2 == 0 && words[0] == "file" && words[2] == "seq" &&
-                      words[4] == "type" && ReadNumber(words[3], &file.number) && file.number != 0 &&
+                      words[4] == "type" && protocol::ParseUint64(words[3], &file.number) && file.number != 0 &&
                       words[1].find('/') == absl::string_view::npos;
     if (!good) return absl::InvalidArgumentError(absl::StrCat("the manifest has a line that is none: '", line, "'"));
     file.name = std::string(words[1]);
@@ -132,7 +126,7 @@ absl::StatusOr<std::vector<ManifestFile>> Directory::DataFiles() {
     ManifestFile file;
     file.name = name;
     const std::vector<absl::string_view> parts = absl::StrSplit(rest, '.');
-    if (parts.size() != 3 || !ReadNumber(parts[0], &file.number)) continue;
+    if (parts.size() != 3 || !protocol::ParseUint64(parts[0], &file.number)) continue;
     if (parts[1] == "base" && (parts[2] == "rdb" || parts[2] == "aof"))
       file.base = true;
     else if (parts[1] != "incr" || parts[2] != "aof")
@@ -147,14 +141,18 @@ absl::Status Directory::MakeLogDirectory() {
   return files_.SyncDirectory(directory_);
 }
 
-absl::StatusOr<std::unique_ptr<File>> Directory::CreateLog(absl::string_view name) {
-  const std::string path = PathOf(name);
+absl::StatusOr<std::unique_ptr<File>> Directory::CreateAnew(const std::string& path) {
   const absl::StatusOr<bool> exists = files_.Exists(path);
   if (!exists.ok()) return exists.status();
   if (*exists) {
     if (absl::Status gone = files_.Unlink(path); !gone.ok()) return gone;
   }
   absl::StatusOr<std::unique_ptr<File>> file = files_.Open(path, FileSystem::Mode::kCreate);
+  return file;
+}
+
+absl::StatusOr<std::unique_ptr<File>> Directory::CreateLog(absl::string_view name) {
+  absl::StatusOr<std::unique_ptr<File>> file = CreateAnew(PathOf(name));
   if (!file.ok()) return file;
   if (absl::Status synced = (*file)->Sync(); !synced.ok()) return synced;
   if (absl::Status synced = files_.SyncDirectory(log_directory_); !synced.ok()) return synced;
@@ -162,13 +160,7 @@ absl::StatusOr<std::unique_ptr<File>> Directory::CreateLog(absl::string_view nam
 }
 
 absl::Status Directory::PrepareManifest(const Manifest& manifest) {
-  const std::string path = PathOf(absl::StrCat(kTemporary, log_name_, ".manifest"));
-  const absl::StatusOr<bool> exists = files_.Exists(path);
-  if (!exists.ok()) return exists.status();
-  if (*exists) {
-    if (absl::Status gone = files_.Unlink(path); !gone.ok()) return gone;
-  }
-  absl::StatusOr<std::unique_ptr<File>> file = files_.Open(path, FileSystem::Mode::kCreate);
+  absl::StatusOr<std::unique_ptr<File>> file = CreateAnew(PathOf(absl::StrCat(kTemporary, log_name_, ".manifest")));
   if (!file.ok()) return file.status();
   if (absl::Status written = (*file)->Append(manifest.Text()); !written.ok()) return written;
   return (*file)->Sync();
@@ -184,12 +176,7 @@ absl::Status Directory::WriteDurably(const std::string& path, absl::FunctionRef<
                                      absl::FunctionRef<absl::Status(File&)> verify) {
   const size_t slash = path.rfind('/');
   const std::string temporary = absl::StrCat(path.substr(0, slash + 1), kTemporary, path.substr(slash + 1));
-  const absl::StatusOr<bool> exists = files_.Exists(temporary);
-  if (!exists.ok()) return exists.status();
-  if (*exists) {
-    if (absl::Status gone = files_.Unlink(temporary); !gone.ok()) return gone;
-  }
-  absl::StatusOr<std::unique_ptr<File>> file = files_.Open(temporary, FileSystem::Mode::kCreate);
+  absl::StatusOr<std::unique_ptr<File>> file = CreateAnew(temporary);
   if (!file.ok()) return file.status();
   absl::Status status = write(**file);
   if (status.ok()) status = (*file)->Sync();

@@ -83,6 +83,9 @@ class Directory {
                             absl::FunctionRef<absl::Status(storage::File&)> verify);
 
  private:
+  // Empty, in place of what is there.
+  absl::StatusOr<std::unique_ptr<storage::File>> CreateAnew(const std::string& path);
+
   storage::FileSystem& files_;
   const std::string directory_;
   const std::string log_directory_;

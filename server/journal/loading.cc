@@ -108,7 +108,9 @@ absl::Status Persistence::Impl::Load(storage::Store& store, storage::TokenMint& 
   token_key_ = KeyText(key);
   uuid_ = recovered_.uuid.empty() ? storage::RandomHex(kUuidChars) : recovered_.uuid;
 
-  if (absl::Status taken = TakeUp(); !taken.ok()) return taken;
+  if (options_.log) {
+    if (absl::Status begun = BeginLog(); !begun.ok()) return begun;
+  }
   if (loader.saw_records() && recovered_.effective_ms != 0) {
     const int64_t until = clock_->NowMs() + options_.restart_grace_ms;
     const uint64_t extended = storage::ExtendClaims(store, recovered_.effective_ms, until);
@@ -177,11 +179,6 @@ absl::Status Persistence::Impl::Read(storage::Loader& loader, const Replay& repl
 }
 
 // From what was found to what is written to.
-absl::Status Persistence::Impl::TakeUp() {
-  if (!options_.log) return absl::OkStatus();
-  return BeginLog();
-}
-
 absl::Status Persistence::Impl::BeginLog() {
   if (absl::Status made = directory_.MakeLogDirectory(); !made.ok()) return made;
   last_number_ = recovered_.last_number;

@@ -18,16 +18,13 @@
 #include "server/journal/persistence.h"
 #include "server/journal/recovery.h"
 #include "server/journal/snapshot_file.h"
+#include "server/steady_time.h"
 #include "storage/loader.h"
 #include "storage/snapshot/snapshot.h"
 
 namespace idemd::server {
 
 inline constexpr absl::string_view kNobody = "-";  // before the first file
-
-inline int64_t SteadyMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class Persistence::Impl {
  public:
@@ -70,7 +67,6 @@ class Persistence::Impl {
 
   // Loading
   absl::Status Read(storage::Loader& loader, const Replay& replay);
-  absl::Status TakeUp();
   absl::Status BeginLog();
   absl::Status Import();
   absl::Status StartJournal(uint64_t number, const LogEnd& before, bool publish = true);

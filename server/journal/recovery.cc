@@ -100,8 +100,6 @@ absl::Status Recovery::TakeAux(absl::string_view name, absl::string_view value) 
     good = absl::SimpleAtoi(value, &found_.effective_ms);
   } else if (name == "idem-boot") {
     good = absl::SimpleAtoi(value, &found_.boot_ms);
-  } else if (name == "idem-import") {
-    base_is_import_ = true;
   }
   return good ? absl::OkStatus() : absl::DataLossError(absl::StrCat("the field ", name, " is no number"));
 }

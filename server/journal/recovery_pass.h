@@ -55,7 +55,6 @@ class Recovery {
   Recovered found_;
   // Of a base of ours.
   storage::Lsn base_lsn_ = 0;
-  bool base_is_import_ = false;
 };
 
 }  // namespace idemd::server

@@ -7,12 +7,6 @@
 
 namespace idemd::server {
 
-int64_t SteadyMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 Loop::Loop(Services& services)
     : work_(boost::asio::make_work_guard(context_)),
       tick_(context_),

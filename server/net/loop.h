@@ -20,12 +20,11 @@
 #include "protocol/resp/parser.h"
 #include "server/commands/dispatch.h"
 #include "server/net/asio.h"
+#include "server/steady_time.h"
 
 namespace idemd::server {
 
 class Connection;
-
-int64_t SteadyMs();
 
 class Loop : public std::enable_shared_from_this<Loop> {
  public:
