@@ -21,7 +21,7 @@ constexpr size_t kBatchBytes = 64 * 1024;
 // Batches that wait for a worker: what is read is ahead of what is put in by so much, at the most.
 constexpr size_t kQueueMax = 256;
 
-enum class OpKind : uint8_t { kSet, kDelete, kSetDeadline };
+enum class OpKind : uint8_t { kSet, kSetCollection, kDelete, kSetDeadline };
 
 struct Op {
   OpKind kind;
@@ -29,6 +29,7 @@ struct Op {
   size_t key_at, key_size, value_size;  // the value follows the key
   int64_t deadline_ms;
   HashedKey key;  // its bytes are found again by key_at
+  std::unique_ptr<Collection> collection;
 };
 
 struct Batch {
@@ -47,11 +48,14 @@ void Apply(Store& store, Batch& batch) {
   }
   Unit unit(store);
   unit.Lock(batch.ops[0].key);  // all are of one shard
-  for (const Op& op : batch.ops) {
+  for (Op& op : batch.ops) {
     switch (op.kind) {
       case OpKind::kSet:
         unit.SetString(op.db, op.key, absl::string_view(batch.text).substr(op.key_at + op.key_size, op.value_size),
                        op.deadline_ms);
+        break;
+      case OpKind::kSetCollection:
+        unit.SetCollection(op.db, op.key, std::move(op.collection), op.deadline_ms);
         break;
       case OpKind::kDelete:
         unit.Remove(op.db, op.key);
@@ -134,14 +138,15 @@ class Loader::Impl {
     for (unsigned i = 0; i < workers; ++i) workers_.push_back(std::make_unique<Worker>(store));
   }
 
-  void Add(OpKind kind, DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) {
+  void Add(OpKind kind, DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms,
+           std::unique_ptr<Collection> collection = nullptr) {
     const HashedKey hashed(key);
     const uint32_t shard = ShardNumber(hashed.hash);
     Batch& batch = *batches_[shard];
     const size_t at = batch.text.size();
     batch.text.append(key.data(), key.size());
     batch.text.append(value.data(), value.size());
-    batch.ops.push_back({kind, db, at, key.size(), value.size(), deadline_ms, hashed});
+    batch.ops.push_back({kind, db, at, key.size(), value.size(), deadline_ms, hashed, std::move(collection)});
     if (batch.ops.size() >= kBatchOps || batch.text.size() >= kBatchBytes) Send(shard);
   }
 
@@ -175,6 +180,9 @@ Loader::~Loader() { Finish(); }
 void Loader::Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) {
   impl_->saw_records |= LooksLikeRecord(value);
   impl_->Add(OpKind::kSet, db, key, value, deadline_ms);
+}
+void Loader::SetCollection(DbIndex db, absl::string_view key, std::unique_ptr<Collection> value, int64_t deadline_ms) {
+  impl_->Add(OpKind::kSetCollection, db, key, {}, deadline_ms, std::move(value));
 }
 void Loader::Delete(DbIndex db, absl::string_view key) { impl_->Add(OpKind::kDelete, db, key, {}, kNoDeadline); }
 void Loader::SetDeadline(DbIndex db, absl::string_view key, int64_t deadline_ms) {

@@ -25,6 +25,7 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   void Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms);
+  void SetCollection(DbIndex db, absl::string_view key, std::unique_ptr<Collection> value, int64_t deadline_ms);
   void Delete(DbIndex db, absl::string_view key);
   void SetDeadline(DbIndex db, absl::string_view key, int64_t deadline_ms);
   void FlushDb(DbIndex db);

@@ -86,6 +86,7 @@ void Set(Context& c) {
   bool allowed = true;
   if (options.nx || options.xx || options.get || options.keep_ttl || options.comparison) {
     const KeyView old = c.unit.Find(c.db(), key);
+    if ((options.get || options.comparison) && !CheckString(c, old)) return;
     allowed = options.Allows(old);
     if (options.keep_ttl && old) deadline_ms = old.deadline_ms;
     if (options.get) {
@@ -133,7 +134,9 @@ KeyView FindToChange(Context& c, const HashedKey& key) {
 
 void GetSet(Context& c) {
   const HashedKey key = c.Key(1);
-  ReplyValue(c, FindToChange(c, key));
+  const KeyView old = FindToChange(c, key);
+  ReplyValue(c, old);
+  if (old.collection != nullptr) return;
   c.unit.SetString(c.db(), key, c.words[2], kNoDeadline);
 }
 
@@ -141,7 +144,7 @@ void GetDel(Context& c) {
   const HashedKey key = c.Key(1);
   const KeyView view = FindToChange(c, key);
   ReplyValue(c, view);
-  if (view) c.unit.Remove(c.db(), key);
+  if (view && view.collection == nullptr) c.unit.Remove(c.db(), key);
 }
 
 // As in Redis an absent key is answered before the number is looked at.
@@ -162,6 +165,7 @@ void GetEx(Context& c) {
   const HashedKey key = c.Key(1);
   const KeyView view = FindToChange(c, key);
   if (!view) return c.reply.Null();
+  if (!CheckString(c, view)) return;
   int64_t ms = 0;
   int64_t deadline_ms = kNoDeadline;
   if (lifetime && !(ReadLifetime(c, lifetime, &ms) && ToDeadline(c, lifetime, ms, &deadline_ms)))

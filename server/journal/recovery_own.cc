@@ -42,7 +42,9 @@ absl::Status Recovery::ApplyBatch(const std::string& path, absl::string_view com
     if (!named) return Damaged(path, "it does not begin with its name");
     if (words.size() == 1 && (words[0] == "MULTI" || words[0] == "EXEC")) continue;  // batches are whole, so units are
     const bool needs_db = words[0] != "SELECT" && words[0] != "FLUSHALL" && words[0] != "SWAPDB";
-    if ((needs_db && db == kNoDb) || ApplyCommand(words, &db, sink_) != Applied::kYes)
+    Applied applied = needs_db && db == kNoDb ? Applied::kWrong : ApplyCommand(words, &db, sink_);
+    if (applied == Applied::kOther && sink_.Other(words, &db).ok()) applied = Applied::kYes;
+    if (applied != Applied::kYes)
       return Damaged(path, absl::StrCat("a batch holds a command that idemd does not write: ", words[0].substr(0, 32)));
   }
   return named ? absl::OkStatus() : Damaged(path, "it does not begin with its name");
