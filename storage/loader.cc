@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -32,6 +33,9 @@ struct Op {
   std::unique_ptr<Collection> collection;
 };
 
+// How many keys there will be, by database. Written by the loader's thread before the batches that it concerns are handed on.
+using Expected = std::array<std::atomic<uint64_t>, kDatabases>;
+
 struct Batch {
   std::string text;
   std::vector<Op> ops;
@@ -41,13 +45,25 @@ struct Batch {
   }
 };
 
-void Apply(Store& store, Batch& batch) {
+// A batch's share of keys that can be inline stands for all of them.
+void MakeRoom(Unit& unit, const Batch& batch, uint64_t expected) {
+  const Op& first = batch.ops[0];
+  const auto inlined = static_cast<uint64_t>(std::count_if(batch.ops.begin(), batch.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kSet && Entry::Words(op.key) != nullptr &&
+           Entry::CanBeShaped(op.key, op.value_size, op.deadline_ms);
+  }));
+  const uint64_t keys = expected / kShards;
+  unit.MakeRoomFor(first.db, first.key, keys, keys * inlined / batch.ops.size());
+}
+
+void Apply(Store& store, const Expected& expected, Batch& batch) {
   for (Op& op : batch.ops) {
     op.key.bytes = absl::string_view(batch.text).substr(op.key_at, op.key_size);
     store.Prefetch(op.db, op.key);
   }
   Unit unit(store);
   unit.Lock(batch.ops[0].key);  // all are of one shard
+  if (const uint64_t keys = expected[batch.ops[0].db].load(std::memory_order_relaxed); keys != 0) MakeRoom(unit, batch, keys);
   for (Op& op : batch.ops) {
     switch (op.kind) {
       case OpKind::kSet:
@@ -70,7 +86,7 @@ void Apply(Store& store, Batch& batch) {
 // One thread and the batches that wait for it.
 class Worker {
  public:
-  explicit Worker(Store& store) : store_(store), thread_([this] { Run(); }) {}
+  Worker(Store& store, const Expected& expected) : store_(store), expected_(expected), thread_([this] { Run(); }) {}
   ~Worker() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -110,7 +126,7 @@ class Worker {
       queue_.pop_front();
       busy_ = true;
       lock.unlock();
-      Apply(store_, *batch);
+      Apply(store_, expected_, *batch);
       batch->clear();
       lock.lock();
       busy_ = false;
@@ -120,6 +136,7 @@ class Worker {
   }
 
   Store& store_;
+  const Expected& expected_;
   std::mutex mutex_;
   std::condition_variable changed_, room_;
   // Guarded by mutex_.
@@ -135,7 +152,7 @@ class Loader::Impl {
  public:
   Impl(Store& store, unsigned workers) : store_(store) {
     for (std::unique_ptr<Batch>& batch : batches_) batch = std::make_unique<Batch>();
-    for (unsigned i = 0; i < workers; ++i) workers_.push_back(std::make_unique<Worker>(store));
+    for (unsigned i = 0; i < workers; ++i) workers_.push_back(std::make_unique<Worker>(store, expected));
   }
 
   void Add(OpKind kind, DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms,
@@ -157,13 +174,14 @@ class Loader::Impl {
 
   Store& store() { return store_; }
   bool saw_records = false;
+  Expected expected{};
 
  private:
   void Send(uint32_t shard) {
     std::unique_ptr<Batch>& batch = batches_[shard];
     if (batch->ops.empty()) return;
     if (!workers_.empty()) return workers_[shard % workers_.size()]->Take(batch);
-    Apply(store_, *batch);
+    Apply(store_, expected, *batch);
     batch->clear();
   }
 
@@ -177,6 +195,7 @@ Loader::Loader(Store& store, unsigned workers) : impl_(std::make_unique<Impl>(st
 }
 Loader::~Loader() { Finish(); }
 
+void Loader::Expect(DbIndex db, uint64_t keys) { impl_->expected[db].store(keys, std::memory_order_relaxed); }
 void Loader::Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) {
   impl_->saw_records |= LooksLikeRecord(value);
   impl_->Add(OpKind::kSet, db, key, value, deadline_ms);

@@ -127,6 +127,8 @@ class Unit {
   bool CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command);
   // Puts a whole collection at `key`, whatever is there.
   void SetCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> value, int64_t deadline_ms);
+  // Makes room for `keys` keys, of which `inlined` can be kept inline, in the shard of `key`, where the database has none yet.
+  void MakeRoomFor(DbIndex db, const HashedKey& key, size_t keys, size_t inlined);
   // Moves what `from` holds to `to`, replacing it; replay counter and form go along.
   void Rename(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
   void Copy(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);

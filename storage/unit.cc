@@ -312,6 +312,11 @@ Table& Unit::TableFor(Shard& shard, DbIndex db) {
   return *table;
 }
 
+void Unit::MakeRoomFor(DbIndex db, const HashedKey& key, size_t keys, size_t inlined) {
+  Shard& shard = ShardOf(key);
+  if (shard.tables[db].load(std::memory_order_relaxed) == nullptr) TableFor(shard, db).Reserve(keys + inlined);
+}
+
 void Unit::Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind) {
   fresh->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
   MarkPending(shard, key.hash);
