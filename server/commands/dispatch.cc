@@ -207,6 +207,7 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const std::string& out = c.reply.buffer();
   const size_t mark = out.size();
   if (*now_us == 0) *now_us = SteadyUs();
+  c.unit.ReportMisses((entry.spec->flags & kReadonly) != 0);
   entry.spec->handler(c);
   const int64_t end_us = SteadyUs();
   const absl::string_view code = ErrorCode(out, mark);
