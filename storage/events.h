@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -56,15 +57,22 @@ class EventSink {
   virtual void OnEvents(absl::Span<const Event> events, Lsn need, EventOrigin* origin) = 0;
 };
 
-// The events of a unit, with copies of the keys: those of EXEC outlive the words of its commands.
+// The events of a unit and what else is to be done at its end, in order, with copies of the keys: those of EXEC outlive
+// the words of its commands.
 class EventList {
  public:
   void Add(EventClass event_class, const char* name, DbIndex db, absl::string_view key);
-  void HandTo(EventSink& sink, Lsn need, EventOrigin* origin);
+  void Add(std::function<void(Lsn need)> call);
+  void HandTo(EventSink* sink, Lsn need, EventOrigin* origin);  // no sink: only the calls
 
  private:
+  struct Call {
+    size_t place;  // before this event
+    std::function<void(Lsn need)> call;
+  };
   std::vector<Event> events_;  // their keys are set by HandTo()
   std::vector<size_t> key_ends_;
+  std::vector<Call> calls_;
   std::string keys_;
 };
 

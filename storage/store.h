@@ -125,6 +125,8 @@ class Unit {
   // --- events (events.h). A handler tells what it did to a key; what storage itself does (a key expires, is added, is not
   // found) it tells itself. One relaxed load while nobody wants to know. `event` is a literal.
   void Notify(EventClass event_class, const char* event, DbIndex db, absl::string_view key);
+  // Calls when the unit commits, in order with its events and under the same rules: it must neither wait nor use the store.
+  void AtCommit(std::function<void(Lsn need)> call);
   // For the sink: whose unit it is.
   void SetOrigin(EventOrigin* origin) { origin_ = origin; }
 

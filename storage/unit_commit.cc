@@ -35,9 +35,14 @@ void Unit::RememberEvent(EventClass event_class, const char* event, DbIndex db, 
   events_->Add(event_class, event, db, key);
 }
 
+void Unit::AtCommit(std::function<void(Lsn need)> call) {
+  if (events_ == nullptr) events_ = std::make_unique<EventList>();
+  events_->Add(std::move(call));
+}
+
 void Unit::TellEvents() {
   const std::unique_ptr<EventList> events = std::move(events_);
-  if (store_.event_sink_ != nullptr) events->HandTo(*store_.event_sink_, need_, origin_);
+  events->HandTo(store_.event_sink_, need_, origin_);
 }
 
 void Unit::ServeWaiters() {

@@ -165,6 +165,7 @@ void GetDel(Context& c) {
 
 // As in Redis an absent key is answered before the number is looked at.
 void GetEx(Context& c) {
+  c.unit.ReportMisses(true);
   if (c.words.size() == 2) return Get(c);
   LifetimeOption lifetime;
   bool persist = false;
