@@ -24,12 +24,14 @@ constexpr size_t kQueueMax = 256;
 
 enum class OpKind : uint8_t { kSet, kSetCollection, kDelete, kSetDeadline };
 
+// Small: the reading thread writes some hundred open batches in turn.
 struct Op {
   OpKind kind;
-  DbIndex db;
-  size_t key_at, key_size, value_size;  // the value follows the key
+  uint8_t db;
+  uint32_t key_at, key_size;
+  size_t value_size;  // the value follows the key
   int64_t deadline_ms;
-  HashedKey key;  // its bytes are found again by key_at
+  uint64_t hash;
   std::unique_ptr<Collection> collection;
 };
 
@@ -39,6 +41,8 @@ using Expected = std::array<std::atomic<uint64_t>, kDatabases>;
 struct Batch {
   std::string text;
   std::vector<Op> ops;
+  HashedKey KeyOf(const Op& op) const { return HashedKey(absl::string_view(text).substr(op.key_at, op.key_size), op.hash); }
+  absl::string_view ValueOf(const Op& op) const { return absl::string_view(text).substr(op.key_at + op.key_size, op.value_size); }
   void clear() {
     text.clear();
     ops.clear();
@@ -48,36 +52,41 @@ struct Batch {
 // A batch's share of keys that can be inline stands for all of them.
 void MakeRoom(Unit& unit, const Batch& batch, uint64_t expected) {
   const Op& first = batch.ops[0];
-  const auto inlined = static_cast<uint64_t>(std::count_if(batch.ops.begin(), batch.ops.end(), [](const Op& op) {
-    return op.kind == OpKind::kSet && Entry::Words(op.key) != nullptr &&
-           Entry::CanBeShaped(op.key, op.value_size, op.deadline_ms);
+  const auto inlined = static_cast<uint64_t>(std::count_if(batch.ops.begin(), batch.ops.end(), [&batch](const Op& op) {
+    const HashedKey key = batch.KeyOf(op);
+    return op.kind == OpKind::kSet && Entry::Words(key) != nullptr && Entry::CanBeShaped(key, op.value_size, op.deadline_ms);
   }));
   const uint64_t keys = expected / kShards;
-  unit.MakeRoomFor(first.db, first.key, keys, keys * inlined / batch.ops.size());
+  unit.MakeRoomFor(first.db, batch.KeyOf(first), keys, keys * inlined / batch.ops.size());
 }
 
 void Apply(Store& store, const Expected& expected, Batch& batch) {
-  for (Op& op : batch.ops) {
-    op.key.bytes = absl::string_view(batch.text).substr(op.key_at, op.key_size);
-    store.Prefetch(op.db, op.key);
+  const EpochGuard guard;
+  thread_local std::vector<HashedKey> keys;
+  keys.clear();
+  for (const Op& op : batch.ops) {
+    keys.push_back(batch.KeyOf(op));
+    store.Prefetch(op.db, keys.back());
   }
   Unit unit(store);
-  unit.Lock(batch.ops[0].key);  // all are of one shard
-  if (const uint64_t keys = expected[batch.ops[0].db].load(std::memory_order_relaxed); keys != 0) MakeRoom(unit, batch, keys);
-  for (Op& op : batch.ops) {
+  unit.Lock(keys[0]);  // all are of one shard
+  if (const uint64_t promised = expected[batch.ops[0].db].load(std::memory_order_relaxed); promised != 0)
+    MakeRoom(unit, batch, promised);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    Op& op = batch.ops[i];
+    const HashedKey& key = keys[i];
     switch (op.kind) {
       case OpKind::kSet:
-        unit.SetString(op.db, op.key, absl::string_view(batch.text).substr(op.key_at + op.key_size, op.value_size),
-                       op.deadline_ms);
+        unit.SetString(op.db, key, batch.ValueOf(op), op.deadline_ms);
         break;
       case OpKind::kSetCollection:
-        unit.SetCollection(op.db, op.key, std::move(op.collection), op.deadline_ms);
+        unit.SetCollection(op.db, key, std::move(op.collection), op.deadline_ms);
         break;
       case OpKind::kDelete:
-        unit.Remove(op.db, op.key);
+        unit.Remove(op.db, key);
         break;
       case OpKind::kSetDeadline:
-        unit.SetDeadline(op.db, op.key, op.deadline_ms);
+        unit.SetDeadline(op.db, key, op.deadline_ms);
         break;
     }
   }
@@ -163,7 +172,8 @@ class Loader::Impl {
     const size_t at = batch.text.size();
     batch.text.append(key.data(), key.size());
     batch.text.append(value.data(), value.size());
-    batch.ops.push_back({kind, db, at, key.size(), value.size(), deadline_ms, hashed, std::move(collection)});
+    batch.ops.push_back({kind, static_cast<uint8_t>(db), static_cast<uint32_t>(at), static_cast<uint32_t>(key.size()),
+                         value.size(), deadline_ms, hashed.hash, std::move(collection)});
     if (batch.ops.size() >= kBatchOps || batch.text.size() >= kBatchBytes) Send(shard);
   }
 
