@@ -106,6 +106,11 @@ class Settings {
   std::atomic<int64_t> lfu_decay_minutes{0};
   std::atomic<bool> lazyfree_lazy_user_flush{false};
   std::atomic<bool> lazyfree_lazy_user_del{false};
+  // collections
+  std::atomic<int64_t> hash_max_listpack_entries{0};
+  std::atomic<int64_t> hash_max_listpack_value{0};
+  std::atomic<int64_t> set_max_intset_entries{0};
+  std::atomic<int64_t> hll_sparse_max_bytes{0};
   // watching
   std::atomic<int64_t> slowlog_log_slower_than_us{0};  // negative: off
   std::atomic<int64_t> slowlog_max_len{0};

@@ -1,10 +1,24 @@
 // One line for each type.
 #include "storage/collection/rdb_collection.h"
 
+#include "storage/collection/hash.h"
+#include "storage/collection/set.h"
+
 namespace idemd::storage {
 
 ReadRdbCollection RdbCollectionReader(uint8_t type) {
   switch (type) {
+    case 2:
+    case 11:
+    case 20:
+      return &ReadRdbSet;
+    case 4:
+    case 9:
+    case 13:
+    case 16:
+    case 24:
+    case 25:
+      return &ReadRdbHash;
     default:
       return nullptr;
   }
