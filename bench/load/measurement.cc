@@ -1,0 +1,240 @@
+// Turns a workload and the options into passes, and reads the clocks around the one that counts.
+#include "bench/load/measurement.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace idemd::bench {
+namespace {
+
+// Keys are prepared and cleaned up in batches of at least this many, whatever is measured.
+constexpr uint32_t kPipelineAround = 64;
+// Where -n does not say how many keys to prepare.
+constexpr uint64_t kPreparedByDefault = 1'000'000;
+
+double OwnCpuSeconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+bool InSteps(const Workload& workload) { return workload.steps.size() > 1 && !workload.mixed; }
+
+// How many numbers there are to prepare or to draw from; 0: as many as there is time for.
+uint64_t NumbersOf(const Workload& workload, const Options& options) {
+  const uint64_t wanted =
+      options.requests == 0 || !InSteps(workload)
+          ? options.requests
+          : (options.requests + workload.steps.size() - 1) / workload.steps.size();
+  switch (workload.order) {
+    case Order::kRandom:
+    case Order::kInOrder:
+      return options.keys;
+    case Order::kRepeated:
+      return options.keys > 1
+                 ? options.keys
+                 : std::min(wanted == 0 ? kPreparedByDefault : wanted, kPreparedByDefault);
+    case Order::kPrepared:
+      return wanted == 0 ? kPreparedByDefault : wanted;
+    case Order::kNew:
+    case Order::kStorm:
+      // What replies said is kept for each number, unless it is used up within a batch.
+      if (wanted == 0 && UsesCaptures(workload) && !InSteps(workload)) return kPreparedByDefault;
+      return wanted;
+  }
+  return wanted;
+}
+
+}  // namespace
+
+bool Measurement::clean() const {
+  return result.clean() && around.errors == 0 && around.unanswered() == 0 &&
+         around.unexpected() == 0 && around.lost_connections == 0;
+}
+
+double Measurement::requests_per_second() const {
+  return static_cast<double>(result.replies) / seconds;
+}
+
+double Measurement::Each(double seconds_of_all) const {
+  return result.replies == 0 ? 0 : seconds_of_all * 1e6 / static_cast<double>(result.replies);
+}
+
+absl::StatusOr<Bench> Bench::Connect(const Options& options) {
+  auto generator =
+      Generator::Connect(options.target, options.connections, options.threads, options.cpus);
+  if (!generator.ok()) return generator.status();
+  Bench bench(options, *std::move(generator));
+  bench.constants_ = {{"data", std::string(options.data_bytes, 'x')},
+                      {"prefix", options.prefix},
+                      {"ttl", absl::StrCat(options.ttl_s)}};
+  return bench;
+}
+
+absl::Status Bench::LoadScripts(const Workload& workload) {
+  std::vector<Script> wanted;
+  for (const auto* steps : {&workload.steps, &workload.prepare}) {
+    for (const Step& step : *steps) {
+      for (const Script& script : Scripts()) {
+        const std::string placeholder = absl::StrCat("__", script.name, "__");
+        if (std::find(step.words.begin(), step.words.end(), placeholder) != step.words.end() &&
+            constants_.count(std::string(script.name)) == 0) {
+          wanted.push_back(script);
+        }
+      }
+    }
+  }
+  if (wanted.empty()) return absl::OkStatus();
+  absl::StatusOr<int> fd = ConnectTo(options_.target);
+  if (!fd.ok()) return fd.status();
+  absl::Status status;
+  for (const Script& script : wanted) {
+    auto digest = Ask(*fd, {"SCRIPT", "LOAD", script.text});
+    if (!digest.ok()) {
+      status = digest.status();
+      break;
+    }
+    constants_[std::string(script.name)] = *digest;
+  }
+  close(*fd);
+  return status;
+}
+
+absl::StatusOr<Pass> Bench::MakePass(absl::Span<const Step> steps) const {
+  Pass pass;
+  for (const Step& step : steps) {
+    if (step.words.empty()) {
+      pass.templates.push_back(RequestTemplate::Raw("PING\r\n"));
+    } else {
+      std::vector<std::string> words(step.words.begin(), step.words.end());
+      auto compiled = RequestTemplate::Compile(words, options_.key_space, constants_);
+      if (!compiled.ok()) return compiled.status();
+      pass.templates.push_back(*std::move(compiled));
+    }
+    pass.captures.push_back(step.capture);
+    pass.expected.push_back(step.expected);
+  }
+  pass.seed = options_.seed;
+  return pass;
+}
+
+uint64_t Bench::FirstNumber(const Workload& workload) {
+  if (workload.order == Order::kRandom || workload.order == Order::kInOrder) return 0;
+  if (options_.first != 0) {
+    if (next_first_ == 0) next_first_ = options_.first;
+    return next_first_;
+  }
+  // Ten thousand numbers for each millisecond: a later run has later ones. Names of 12 digits have
+  // room for half a day of them, beside the upper half of those that -r draws from.
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  const uint64_t by_clock =
+      (static_cast<uint64_t>(t.tv_sec) * 1000 + static_cast<uint64_t>(t.tv_nsec) / 1'000'000) *
+      10'000;
+  constexpr uint64_t kHalf = 500'000'000'000;
+  return options_.key_space == KeySpace::kRedis ? kHalf + by_clock % kHalf : by_clock;
+}
+
+absl::StatusOr<Measurement> Bench::Run(const Workload& workload) {
+  if (absl::Status status = LoadScripts(workload); !status.ok()) return status;
+  Measurement made;
+  made.name = std::string(workload.name);
+  made.connections = options_.connections;
+  made.threads = options_.threads;
+  made.pipeline = options_.pipeline;
+  made.rate = options_.rate;
+
+  const uint64_t first = FirstNumber(workload), count = NumbersOf(workload, options_);
+  const bool open_loop = options_.rate > 0;
+  std::vector<char> captured;
+  if (UsesCaptures(workload) && !InSteps(workload)) captured.assign(count * kCaptureChars, '0');
+
+  const auto around = [&](absl::Span<const Step> steps, uint64_t numbers,
+                          bool check) -> absl::Status {
+    for (const Step& step : steps) {
+      auto pass = MakePass({&step, 1});
+      if (!pass.ok()) return pass.status();
+      if (!check) pass->expected.assign(1, {});
+      NumberSource source(Order::kInOrder, first, numbers, numbers, 0);
+      pass->numbers = &source;
+      pass->pipeline = std::max(options_.pipeline, kPipelineAround);
+      pass->captured = captured.empty() ? nullptr : captured.data();
+      made.around.Merge(generator_->Run(*std::move(pass), 0));
+    }
+    return absl::OkStatus();
+  };
+  if (absl::Status status = around(workload.prepare, count, true); !status.ok()) return status;
+
+  auto pass = MakePass(workload.steps);
+  if (!pass.ok()) return pass.status();
+  uint64_t limit = UINT64_MAX;
+  switch (workload.order) {
+    case Order::kRandom:
+    case Order::kRepeated:
+    case Order::kStorm:
+      if (options_.requests != 0) limit = options_.requests;
+      break;
+    case Order::kInOrder:
+    case Order::kPrepared:
+      limit = count;
+      break;
+    case Order::kNew:
+      if (count != 0) limit = count;
+      break;
+  }
+  NumberSource source(workload.order, first, std::max<uint64_t>(count, 1), limit,
+                      options_.duplicates);
+  pass->numbers = &source;
+  pass->pipeline = options_.pipeline;
+  pass->rate = options_.rate;
+  pass->mixed = workload.mixed;
+  pass->second_share = options_.sets;
+  pass->captured = captured.empty() ? nullptr : captured.data();
+
+  std::optional<ServerCpu> server;
+  CpuTime server_before;
+  if (options_.server_pid != 0) {
+    auto of = ServerCpu::Of(options_.server_pid);
+    if (!of.ok()) return of.status();
+    server = *of;
+    auto now = server->Read();
+    if (!now.ok()) return now.status();
+    server_before = *now;
+  }
+  const double own_before = OwnCpuSeconds();
+  made.result = generator_->Run(*std::move(pass), options_.seconds);
+  made.own_cpu_s = OwnCpuSeconds() - own_before;
+  made.seconds = generator_->last_seconds();
+  if (server.has_value()) {
+    auto now = server->Read();
+    if (!now.ok()) return now.status();
+    made.server_cpu = *now - server_before;
+    made.has_server_cpu = true;
+  }
+
+  const uint64_t used = source.used();
+  const bool can_clean = !(open_loop && UsesCaptures(workload) && workload.prepare.empty());
+  if (!options_.keep && can_clean && used != 0) {
+    if (absl::Status status = around(workload.clean, used, false); !status.ok()) return status;
+  }
+  next_first_ = first + used;
+  return made;
+}
+
+Workload WorkloadOf(const std::vector<std::string>& command, absl::string_view name) {
+  Workload workload;
+  workload.name = name;
+  workload.summary = "a command of the user's";
+  Step step;
+  for (const std::string& word : command) step.words.emplace_back(word);
+  workload.steps = {std::move(step)};
+  return workload;
+}
+
+}  // namespace idemd::bench
