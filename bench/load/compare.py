@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -33,6 +34,7 @@ CONNECTIONS = 50
 # New or prepared keys a second that a measurement may use up, by pipeline, and at most so many in one.
 KEYS_A_SECOND, KEYS_MOST = {1: 150_000, 16: 1_500_000}, 2_000_000
 REPEATED = 1_000_000  # keys that duplicates are drawn from
+MEMCACHED_TESTS = ("get", "set_ex", "set_nx", "del")
 BUSY = 0.97  # a generator that works for this share of the time is the limit
 SETTLE_S = 0.1
 
@@ -70,36 +72,62 @@ ROWS = [
 PIPELINES = (1, 16, 64)  # what the three figures of a goal belong to
 
 
-class Server:
-    """A server on a free port of this machine, without persistence, on one I/O thread and one processor."""
+class Contender:
+    """A program that can be started. `kind` says which words it knows: idemd, redis or memcached."""
 
-    def __init__(self, name, program, cpu, extra=()):
-        self.name, self.ours = name, Path(program).name == "idemd"
+    def __init__(self, name, program, kind, extra=()):
+        self.name, self.program, self.kind, self.extra = name, program, kind, list(extra)
+
+    def test(self, row):
+        """The test that stands for this row here, or None."""
+        if self.kind == "idemd":
+            return row.ours
+        if self.kind == "memcached" and (row.unix or row.theirs not in MEMCACHED_TESTS):
+            return None
+        return row.theirs
+
+    def words(self, port, directory):
+        if self.kind == "memcached":  # a table that holds all keys from the begin, as the growth of the others is not measured either
+            user = ["-u", "root"] if os.geteuid() == 0 else []
+            return [self.program, "-p", str(port), "-l", "127.0.0.1", "-U", "0", "-t", "1", "-m", "8192", "-o", "hashpower=24", *user]
+        return [self.program, "--port", str(port), "--bind", "127.0.0.1", "--unixsocket", os.path.join(directory, "s"),
+                "--dir", directory, "--appendonly", "no", "--save", "", "--io-threads", "1", *self.extra]
+
+    def greeting(self, port):
+        """Its version; "" while it does not answer."""
+        try:
+            if self.kind == "memcached":
+                with socket.create_connection(("127.0.0.1", port), timeout=2) as client:
+                    client.sendall(b"version\r\n")
+                    return client.recv(100).decode().split()[-1]
+            with Connection(port, timeout=2.0) as client:
+                info = bytes(client.call("INFO", "server")).decode()
+        except (OSError, Closed, Timeout, IndexError):
+            return ""
+        versions = dict(line.split(":", 1) for line in info.splitlines() if "_version:" in line)
+        return versions.get("valkey_version") or versions.get("idemd_version") or versions.get("redis_version", "")
+
+
+class Server:
+    """A contender that runs: on a free port of this machine, without persistence, on one I/O thread and one processor."""
+
+    def __init__(self, contender, cpu):
+        self.contender, self.name = contender, contender.name
         self.directory = tempfile.mkdtemp(prefix="idemd-bench-")
         self.port, self.socket = free_port(), os.path.join(self.directory, "s")
-        words = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", self.socket, "--dir", self.directory,
-                 "--appendonly", "no", "--save", "", "--io-threads", "1", *extra]
         self.log = open(os.path.join(self.directory, "log"), "wb")
-        self.process = subprocess.Popen(pinned(cpu) + words, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        self.wait()
-
-    def wait(self):
+        self.process = subprocess.Popen(pinned(cpu) + contender.words(self.port, self.directory), stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=self.log)
         end = time.monotonic() + 20
-        while time.monotonic() < end and self.process.poll() is None:
-            try:
-                with Connection(self.port, timeout=2.0) as client:
-                    if bytes(client.call("PING")) == b"PONG":
-                        info = bytes(client.call("INFO", "server")).decode()
-                        self.version = next((line.split(":")[1] for line in info.splitlines()
-                                             if line.startswith(("valkey_version:", "idemd_version:"))), None) or next(
-                            line.split(":")[1] for line in info.splitlines() if line.startswith("redis_version:"))
-                        return
-            except (OSError, Closed, Timeout):
-                time.sleep(0.02)
-        with open(os.path.join(self.directory, "log"), "rb") as log:
-            said = log.read()[-2000:].decode("latin-1")
-        self.end()
-        raise SystemExit(f"{self.name} did not start: {said}")
+        self.version = ""
+        while not self.version and time.monotonic() < end and self.process.poll() is None:
+            time.sleep(0.02)
+            self.version = contender.greeting(self.port)
+        if not self.version:
+            with open(os.path.join(self.directory, "log"), "rb") as log:
+                said = log.read()[-2000:].decode("latin-1")
+            self.end()
+            raise SystemExit(f"{self.name} did not start: {said}")
 
     def stop(self):
         self.process.send_signal(signal.SIGSTOP)
@@ -109,15 +137,10 @@ class Server:
         time.sleep(SETTLE_S)  # what fell due while it was stopped is done before the clock is read
 
     def end(self):
-        self.process.send_signal(signal.SIGCONT)
         self.process.kill()
         self.process.wait(20)
         self.log.close()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-    def keys(self):
-        with Connection(self.port, timeout=20.0) as client:
-            return client.call("DBSIZE")
 
 
 def pinned(cpu):
@@ -139,16 +162,16 @@ class Bench:
         where = ["-s", server.socket] if unix else ["-p", str(server.port)]
         words = pinned(self.cpu) + [self.program, *where, "-t", test, "-P", str(pipeline), "-c", str(CONNECTIONS),
                                     "--key-space", self.options.key_space, "--server-pid", str(server.process.pid),
-                                    "-q", "--json", "-", *flags]
+                                    "-q", "--json", "-", *flags, *(["--memcached"] if server.contender.kind == "memcached" else [])]
         ran = subprocess.run(words, capture_output=True, text=True, timeout=900, check=False)
         if ran.returncode != 0:
             raise SystemExit(f"{server.name}, {' '.join(words)}: exit code {ran.returncode}\n{ran.stderr}")
         return json.loads(ran.stdout)[0]
 
     def load(self, server):
-        self.run(server, "load", 64, "-r", str(self.options.keys), "-d", "1")
-        if server.keys() != self.options.keys:
-            raise SystemExit(f"{server.name} has {server.keys()} keys, not {self.options.keys}")
+        loaded = self.run(server, "load", 64, "-r", str(self.options.keys), "-d", "1")
+        if loaded["replies"] != self.options.keys:
+            raise SystemExit(f"{server.name} took {loaded['replies']} keys, not {self.options.keys}")
 
     def measure(self, server, row, test, pipeline):
         seconds = self.options.seconds
@@ -165,26 +188,27 @@ class Bench:
         return self.run(server, test, pipeline, *flags, *row.flags, unix=row.unix)
 
 
-def one_round(number, contenders, rows, bench, options, results):
+def one_round(number, contenders, bench, options, results):
+    """Adds a run to `results` for each row, pipeline and contender that knows the row; returns the versions."""
     servers = []
     try:
-        for name, program, extra in contenders:
-            servers.append(Server(name, program, options.server_cpu, extra))
+        for contender in contenders:
+            servers.append(Server(contender, options.server_cpu))
             bench.load(servers[-1])
             servers[-1].stop()
         done = {}
-        for at, row in enumerate(rows):
+        for at, row in enumerate(options.rows):
             for pipeline in options.pipelines:
-                turn = servers if (number + at) % 2 == 0 else servers[::-1]
-                for server in turn:
-                    test = row.ours if server.ours else row.theirs
+                for server in servers if (number + at) % 2 == 0 else servers[::-1]:
+                    test = server.contender.test(row)
                     # Rows that hold the same request against different ones share its measurement.
                     key = (server.name, test, pipeline, row.unix, row.flags)
-                    if key not in done:
+                    if test and key not in done:
                         server.go_on()
                         done[key] = bench.measure(server, row, test, pipeline)
                         server.stop()
-                    results.setdefault((row.name, pipeline, server.name), []).append(done[key])
+                    if test:
+                        results.setdefault((row.name, pipeline, server.name), []).append(done[key])
             say(f"round {number + 1} of {options.rounds}: " + progress(row, contenders, options, results))
         return {server.name: server.version for server in servers}
     finally:
@@ -195,8 +219,8 @@ def one_round(number, contenders, rows, bench, options, results):
 def progress(row, contenders, options, results):
     parts = []
     for pipeline in options.pipelines:
-        figures = [results[row.name, pipeline, name][-1]["server_cpu_us"] for name, _, _ in contenders]
-        parts.append(f"{pipeline}: " + " / ".join(f"{us:.2f}" for us in figures))
+        runs = [results.get((row.name, pipeline, contender.name)) for contender in contenders]
+        parts.append(f"{pipeline}: " + " / ".join(us_text(found[-1]["server_cpu_us"]) if found else "–" for found in runs))
     return f"{row.name:18} " + "   ".join(parts)
 
 
@@ -213,13 +237,12 @@ class Cell:
 
     def __init__(self, row, pipeline, names, ring, results):
         self.row, self.pipeline = row, pipeline
-        runs = {name: results[row.name, pipeline, name] for name in names}
-        self.us = {name: statistics.median(run["server_cpu_us"] for run in runs[name]) for name in names}
-        self.rate = {name: statistics.median(run["requests_per_second"] for run in runs[name]) for name in names}
-        self.limited = {name: statistics.median(run["own_cpu_share"] for run in runs[name]) > BUSY for name in names}
+        runs = {name: results[row.name, pipeline, name] for name in names if (row.name, pipeline, name) in results}
+        self.us = {name: statistics.median(run["server_cpu_us"] for run in found) for name, found in runs.items()}
+        self.limited = {name for name, found in runs.items() if statistics.median(run["own_cpu_share"] for run in found) > BUSY}
         ours = names[-1]
-        self.ratios = {name: [a["server_cpu_us"] / b["server_cpu_us"] for a, b in zip(runs[name], runs[ours])]
-                       for name in names[:-1]}
+        self.ratios = {name: [a["server_cpu_us"] / b["server_cpu_us"] for a, b in zip(found, runs[ours])]
+                       for name, found in runs.items() if name != ours}
         self.goal, self.floor = at_pipeline(row.ring if ring else row.goal, pipeline), at_pipeline(row.floor, pipeline)
 
     def ratio(self, name):
@@ -240,6 +263,8 @@ def us_text(us):
 
 
 def ratio_text(cell, name):
+    if name not in cell.ratios:
+        return "–"
     ratios = cell.ratios[name]
     spread = f" ({min(ratios):.2f}–{max(ratios):.2f})" if len(ratios) > 1 else ""
     return f"{cell.ratio(name):.2f}{spread}"
@@ -254,12 +279,12 @@ def table(cells, names):
     for cell in cells:
         title = cell.row.title if cell.row is not last else ""
         last = cell.row
-        figures = [us_text(cell.us[name]) + (" g" if cell.limited[name] else "") for name in names]
+        figures = [us_text(cell.us[name]) + (" g" if name in cell.limited else "") if name in cell.us else "–" for name in names]
         goals = [f"{figure:g}" if figure is not None else "–" for figure in (cell.goal, cell.floor)]
         print(f"| {title} | {cell.pipeline} | " + " | ".join(figures) + " | "
               + " | ".join(ratio_text(cell, name) for name in rivals) + f" | {goals[0]} | {goals[1]} | {cell.marks(rivals[0])} |")
     print()
-    if any(cell.limited[name] for cell in cells for name in names):
+    if any(cell.limited for cell in cells):
         print("g: the generator was the limit; the server could have answered more.\n")
 
 
@@ -282,13 +307,13 @@ def noise(cells, base):
 
 
 def draw(cells, names, options, folder):
-    charts.COLOURS.update({OURS: "#1d6fb8", "Redis": "#b3a07a", "Valkey": "#93ad8b", "idemd again": "#8a9aa9"})
+    charts.COLOURS.update({OURS: "#1d6fb8", "Redis": "#b3a07a", "Valkey": "#93ad8b", "memcached": "#a58aa9", "idemd again": "#8a9aa9"})
     charts.OURS = names[-1]
     for pipeline in options.pipelines:
         panels = []
         for cell in (cell for cell in cells if cell.pipeline == pipeline):
             goal = cell.us[names[0]] / cell.goal if cell.goal and not options.aa else None
-            panels.append(charts.Panel(cell.row.title, "µs", [(name, cell.us[name]) for name in names], goal))
+            panels.append(charts.Panel(cell.row.title, "µs", [(name, cell.us[name]) for name in names if name in cell.us], goal))
         charts.chart(os.path.join(folder, f"compare_{pipeline}{'_aa' if options.aa else ''}.svg"),
                      f"Processor time per request, pipeline {pipeline}",
                      f"The server's own, user and system; shorter is better. {charts.count(options.keys)} keys, {CONNECTIONS} connections, "
@@ -299,22 +324,23 @@ def contenders_of(options):
     idemd = str(Path(options.build) / "idemd")
     extra = ["--io-backend", options.backend] if options.backend else []
     if options.aa:
-        return [("idemd again", idemd, extra), (OURS, idemd, extra)]
+        return [Contender("idemd again", idemd, "idemd", extra), Contender(OURS, idemd, "idemd", extra)]
     found = []
-    for name, program in (("Redis", "redis-server"), ("Valkey", "valkey-server")):
+    for name, program, kind in (("Redis", "redis-server", "redis"), ("Valkey", "valkey-server", "redis"),
+                                ("memcached", "memcached", "memcached")):
         path = shutil.which(program)
         if path:
-            found.append((name, path, []))
+            found.append(Contender(name, path, kind))
         else:
             say(f"{program} is not installed: left out")
     for named in options.server:
         name, _, path = named.partition("=")
         if not path:
             raise SystemExit("--server NAME=PROGRAM")
-        found.append((name, path, []))
-    if not found:
-        raise SystemExit("there is no server to compare with")
-    return found + [(OURS, idemd, extra)]
+        found.append(Contender(name, path, "redis"))
+    if not found or found[0].kind != "redis":
+        raise SystemExit("the goals are told in multiples of Redis: there is no redis-server")
+    return found + [Contender(OURS, idemd, "idemd", extra)]
 
 
 def read_options():
@@ -349,12 +375,12 @@ def main():
     options = read_options()
     bench = Bench(str(Path(options.build) / "bench" / "idemd-bench"), options, options.bench_cpu)
     contenders = contenders_of(options)
-    names = [name for name, _, _ in contenders]
+    names = [contender.name for contender in contenders]
     results, versions, load_before = {}, {}, os.getloadavg()[0]
     if load_before > 0.5:
         say(f"this machine is at work (load {load_before:.1f}): do not record what follows")
     for number in range(options.rounds):
-        versions = one_round(number, contenders, options.rows, bench, options, results)
+        versions = one_round(number, contenders, bench, options, results)
     ring = options.backend == "io_uring"
     cells = [Cell(row, pipeline, names, ring, results) for row in options.rows for pipeline in options.pipelines]
     os.makedirs(options.out, exist_ok=True)

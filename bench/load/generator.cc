@@ -48,7 +48,8 @@ absl::StatusOr<std::unique_ptr<Generator>> Generator::Connect(const Target& targ
     fds[i % threads].push_back(*fd);
   }
   for (size_t i = 0; i < threads; ++i) {
-    made->loops_.push_back(std::make_unique<LoadLoop>(std::move(fds[i]), i, threads));
+    made->loops_.push_back(std::make_unique<LoadLoop>(
+        std::move(fds[i]), i, threads, target.memcached ? Dialect::kMemcached : Dialect::kResp));
   }
   return made;
 }

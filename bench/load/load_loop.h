@@ -24,7 +24,7 @@ namespace idemd::bench {
 class LoadLoop {
  public:
   // `index` of `threads` loops that share a pass.
-  LoadLoop(std::vector<int> fds, size_t index, size_t threads);
+  LoadLoop(std::vector<int> fds, size_t index, size_t threads, Dialect dialect);
   ~LoadLoop();
   LoadLoop(const LoadLoop&) = delete;
   LoadLoop& operator=(const LoadLoop&) = delete;

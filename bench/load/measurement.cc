@@ -17,6 +17,8 @@ namespace {
 constexpr uint32_t kPipelineAround = 64;
 // Where -n does not say how many keys to prepare.
 constexpr uint64_t kPreparedByDefault = 1'000'000;
+// Of whom a reply is kept: 32 bytes each.
+constexpr uint64_t kCapturedMost = 100'000'000;
 
 double OwnCpuSeconds() {
   timespec t{};
@@ -72,6 +74,7 @@ absl::StatusOr<Bench> Bench::Connect(const Options& options) {
   if (!generator.ok()) return generator.status();
   Bench bench(options, *std::move(generator));
   bench.constants_ = {{"data", std::string(options.data_bytes, 'x')},
+                      {"data_bytes", absl::StrCat(options.data_bytes)},
                       {"prefix", options.prefix},
                       {"ttl", absl::StrCat(options.ttl_s)}};
   return bench;
@@ -109,14 +112,13 @@ absl::Status Bench::LoadScripts(const Workload& workload) {
 absl::StatusOr<Pass> Bench::MakePass(absl::Span<const Step> steps) const {
   Pass pass;
   for (const Step& step : steps) {
-    if (step.words.empty()) {
-      pass.templates.push_back(RequestTemplate::Raw("PING\r\n"));
-    } else {
-      std::vector<std::string> words(step.words.begin(), step.words.end());
-      auto compiled = RequestTemplate::Compile(words, options_.key_space, constants_);
-      if (!compiled.ok()) return compiled.status();
-      pass.templates.push_back(*std::move(compiled));
-    }
+    const absl::string_view line = options_.target.memcached ? step.memcached : step.line;
+    const std::vector<std::string> words(step.words.begin(), step.words.end());
+    auto compiled = line.empty()
+                        ? RequestTemplate::Compile(words, options_.key_space, constants_)
+                        : RequestTemplate::CompileRaw(line, options_.key_space, constants_);
+    if (!compiled.ok()) return compiled.status();
+    pass.templates.push_back(*std::move(compiled));
     pass.captures.push_back(step.capture);
     pass.expected.push_back(step.expected);
   }
@@ -153,6 +155,10 @@ absl::StatusOr<Measurement> Bench::Run(const Workload& workload) {
   const uint64_t first = FirstNumber(workload), count = NumbersOf(workload, options_);
   const bool open_loop = options_.rate > 0;
   std::vector<char> captured;
+  if (UsesCaptures(workload) && !InSteps(workload) && count > kCapturedMost) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        workload.name, ": a reply is remembered for each request, of at most ", kCapturedMost));
+  }
   if (UsesCaptures(workload) && !InSteps(workload)) captured.assign(count * kCaptureChars, '0');
 
   const auto around = [&](absl::Span<const Step> steps, uint64_t numbers,

@@ -85,6 +85,8 @@ const OptionLine kLines[] = {
     {"--dbnum", "N", "SELECT this database (0)",
      [](Options& o, absl::string_view w) { return Whole(w, 0, 1u << 30, &o.target.db); }},
     {"-3", "", "RESP3", [](Options& o, absl::string_view) { return o.target.resp3 = true; }},
+    {"--memcached", "", "the server speaks memcached's text protocol",
+     [](Options& o, absl::string_view) { return o.target.memcached = true; }},
     {"-c", "N", "connections (50)",
      [](Options& o, absl::string_view w) { return Whole(w, 1, 1'000'000, &o.connections); }},
     {"--threads", "N", "threads of this program (1)",
@@ -153,7 +155,10 @@ const OptionLine* FindLine(absl::string_view name) {
 absl::Status Check(Options& options) {
   if (options.help || options.list || options.version) return absl::OkStatus();
   if (options.requests == 0 && options.seconds == 0) options.requests = Options::kRequestsByDefault;
-  if (options.tests.empty() && options.command.empty()) options.tests = {"ping", "set", "get"};
+  if (options.tests.empty() && options.command.empty()) {
+    options.tests = {"ping", "set", "get"};
+    if (options.target.memcached) options.tests = {"set_ex", "get"};
+  }
   if (!options.command.empty() && !options.tests.empty()) {
     return absl::InvalidArgumentError("either -t TESTS or a command");
   }
@@ -162,6 +167,15 @@ absl::Status Check(Options& options) {
   }
   if (!options.target.user.empty() && options.target.password.empty()) {
     return absl::InvalidArgumentError("--user needs -a PASSWORD");
+  }
+  if (options.target.memcached) {
+    if (!options.command.empty()) return absl::InvalidArgumentError("--memcached knows tests only");
+    for (const std::string& name : options.tests) {
+      if (!SuitsMemcached(*FindWorkload(name))) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--memcached: there is nothing like '", name, "' there"));
+      }
+    }
   }
   if (options.rate > 0) {
     for (const std::string& name : options.tests) {

@@ -1,6 +1,7 @@
-// The lines of RESP: what each type says about what follows it.
+// The lines of both protocols: what each says about what follows it.
 #include "bench/load/reply_scanner.h"
 
+#include "absl/strings/match.h"
 #include "protocol/number.h"
 
 namespace idemd::bench {
@@ -16,6 +17,10 @@ bool ReplyScanner::TakeLine(absl::string_view line) {
     broken_ = true;
     return false;
   }
+  return dialect_ == Dialect::kResp ? TakeRespLine(line) : TakeMemcachedLine(line);
+}
+
+bool ReplyScanner::TakeRespLine(absl::string_view line) {
   const char type = line[0];
   line.remove_prefix(1);
   switch (type) {
@@ -48,6 +53,34 @@ bool ReplyScanner::TakeLine(absl::string_view line) {
       return BeginAggregate(line, 2);
     default:
       break;
+  }
+  broken_ = true;
+  return false;
+}
+
+bool ReplyScanner::TakeMemcachedLine(absl::string_view line) {
+  constexpr struct {
+    absl::string_view said, as;
+  } kWords[] = {
+      {"STORED", "OK"}, {"NOT_STORED", "nil"}, {"DELETED", "1"}, {"NOT_FOUND", "0"}, {"OK", "OK"}};
+  for (const auto& word : kWords) {
+    if (line == word.said) return EndScalar(word.as);
+  }
+  if (line == "END") return scalars_ == 0 ? EndScalar("nil") : EndElement();
+  if (absl::StartsWith(line, "VALUE ")) {  // VALUE key flags bytes
+    int64_t size = 0;
+    if (protocol::ParseInt64(line.substr(line.rfind(' ') + 1), &size) && size >= 0 &&
+        size <= kLongest) {
+      ++elements_left_;  // its END
+      bulk_left_ = static_cast<size_t>(size) + 2;
+      return false;
+    }
+  }
+  if (absl::StartsWith(line, "VERSION ")) return EndScalar(line);
+  if (line == "ERROR" || absl::StartsWith(line, "CLIENT_ERROR ") ||
+      absl::StartsWith(line, "SERVER_ERROR ")) {
+    error_ = true;
+    return EndScalar(line);
   }
   broken_ = true;
   return false;

@@ -1,4 +1,5 @@
-// Counts the replies in a stream of RESP2 or RESP3 bytes, however it is cut, without building any.
+// Counts the replies in a stream of RESP2, RESP3 or memcached's text protocol, however it is cut,
+// without building any.
 //
 // Of each reply it keeps the first scalar (the status, the integer, the begin of a string), the
 // second one (where IDEM.RESERVE has its fence), and whether an error was in it: what a load
@@ -6,7 +7,7 @@
 //
 // Threads    one.
 // Lifetime   a Reply's views are good until the callback returns.
-// Errors     bytes that are no RESP make it broken(); it then takes nothing any more.
+// Errors     bytes that are none of the protocol make it broken(); it then takes nothing any more.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,12 @@
 
 namespace idemd::bench {
 
+enum class Dialect : uint8_t {
+  kResp,
+  kMemcached,  // its words read as what Redis says to the same: STORED as OK, DELETED as 1, a miss
+               // as nil
+};
+
 struct Reply {
   bool error = false;        // an error, or an array with one in it
   absl::string_view head;    // first scalar; "nil" for nothing; of a long one the first kKept bytes
@@ -27,6 +34,8 @@ struct Reply {
 class ReplyScanner {
  public:
   static constexpr size_t kKept = 96;
+
+  explicit ReplyScanner(Dialect dialect = Dialect::kResp) : dialect_(dialect) {}
 
   // Calls on_reply(const Reply&) for every reply that is complete with these bytes.
   template <class OnReply>
@@ -61,6 +70,8 @@ class ReplyScanner {
  private:
   // A line without its \n. True when a reply is complete with it.
   bool TakeLine(absl::string_view line);
+  bool TakeRespLine(absl::string_view line);
+  bool TakeMemcachedLine(absl::string_view line);
   // Returns how many of these bytes belong to the string under way.
   size_t TakeBulk(const char* data, size_t size) {
     const size_t n = std::min(size, bulk_left_);
@@ -102,6 +113,7 @@ class ReplyScanner {
   size_t scalars_ = 0;
   size_t head_size_ = 0, second_size_ = 0, line_size_ = 0;
   bool error_ = false, broken_ = false;
+  Dialect dialect_;
   char head_[kKept], second_[kKept];
   char line_[kKept + 2];  // a line that came in pieces; of a longer one the beginning
 };

@@ -20,7 +20,7 @@ double Ms(const Histogram& histogram, double percentile) {
 // Digits in groups of three.
 std::string Grouped(uint64_t number) {
   std::string digits = absl::StrCat(number);
-  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
   return digits;
 }
 

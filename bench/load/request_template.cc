@@ -20,14 +20,28 @@ absl::StatusOr<RequestTemplate> RequestTemplate::Compile(
   made.space_ = space;
   made.bytes_ = absl::StrCat("*", words.size(), "\r\n");
   for (const std::string& word : words) {
-    if (absl::Status status = made.AppendWord(word, constants); !status.ok()) return status;
+    // A word's length stands before it, and its holes move by that line.
+    std::string text;
+    std::vector<Hole> holes;
+    if (absl::Status status = made.Expand(word, constants, &text, &holes); !status.ok()) {
+      return status;
+    }
+    absl::StrAppend(&made.bytes_, "$", text.size(), "\r\n");
+    for (const Hole& hole : holes) made.holes_.push_back({made.bytes_.size() + hole.at, hole.what});
+    absl::StrAppend(&made.bytes_, text, "\r\n");
   }
   return made;
 }
 
-RequestTemplate RequestTemplate::Raw(absl::string_view bytes) {
+absl::StatusOr<RequestTemplate> RequestTemplate::CompileRaw(
+    absl::string_view bytes, KeySpace space,
+    const std::map<std::string, std::string, std::less<>>& constants) {
   RequestTemplate made;
-  made.bytes_ = std::string(bytes);
+  made.space_ = space;
+  if (absl::Status status = made.Expand(bytes, constants, &made.bytes_, &made.holes_);
+      !status.ok()) {
+    return status;
+  }
   return made;
 }
 
@@ -52,40 +66,32 @@ size_t RequestTemplate::HoleChars(absl::string_view name, KeySpace space, What* 
   return 0;
 }
 
-absl::Status RequestTemplate::AppendWord(
-    absl::string_view word, const std::map<std::string, std::string, std::less<>>& constants) {
-  // The word's length is known only at its end, so its holes move by the length line.
-  std::string text;
-  std::vector<Hole> holes;
-  while (!word.empty()) {
-    const size_t begin = word.find("__");
-    text.append(word.data(), begin == word.npos ? word.size() : begin);
-    if (begin == word.npos) break;
-    word.remove_prefix(begin + 2);
-    const size_t end = word.find("__");
-    if (end == word.npos) return absl::InvalidArgumentError("a name between __ has no end");
-    const absl::string_view name = word.substr(0, end);
-    word.remove_prefix(end + 2);
+absl::Status RequestTemplate::Expand(
+    absl::string_view text, const std::map<std::string, std::string, std::less<>>& constants,
+    std::string* bytes, std::vector<Hole>* holes) {
+  while (!text.empty()) {
+    const size_t begin = text.find("__");
+    bytes->append(text.data(), begin == text.npos ? text.size() : begin);
+    if (begin == text.npos) break;
+    text.remove_prefix(begin + 2);
+    const size_t end = text.find("__");
+    if (end == text.npos) return absl::InvalidArgumentError("a name between __ has no end");
+    const std::string name(text.substr(0, end));
+    text.remove_prefix(end + 2);
+    const auto constant = constants.find(name);
     What what{};
     if (const size_t chars = HoleChars(name, space_, &what); chars != 0) {
-      if (what == What::kKey) {
-        if (const auto prefix = constants.find("prefix"); prefix != constants.end()) {
-          text += prefix->second;
-        }
-      }
+      const auto prefix = constants.find("prefix");
+      if (what == What::kKey && prefix != constants.end()) *bytes += prefix->second;
       if (what == What::kFence || what == What::kToken) needs_capture_ = true;
-      holes.push_back({text.size(), what});
-      text.append(chars, '0');
-    } else if (const auto constant = constants.find(std::string(name));
-               constant != constants.end()) {
-      text += constant->second;
+      holes->push_back({bytes->size(), what});
+      bytes->append(chars, '0');
+    } else if (constant != constants.end()) {
+      *bytes += constant->second;
     } else {
       return absl::InvalidArgumentError(absl::StrCat("there is no __", name, "__"));
     }
   }
-  absl::StrAppend(&bytes_, "$", text.size(), "\r\n");
-  for (const Hole& hole : holes) holes_.push_back({bytes_.size() + hole.at, hole.what});
-  absl::StrAppend(&bytes_, text, "\r\n");
   return absl::OkStatus();
 }
 

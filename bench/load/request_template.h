@@ -47,8 +47,10 @@ class RequestTemplate {
   static absl::StatusOr<RequestTemplate> Compile(
       const std::vector<std::string>& words, KeySpace space,
       const std::map<std::string, std::string, std::less<>>& constants);
-  // Bytes that are sent as they are: an inline command.
-  static RequestTemplate Raw(absl::string_view bytes);
+  // The same for bytes that are sent as they are: a command in a line, or memcached's.
+  static absl::StatusOr<RequestTemplate> CompileRaw(
+      absl::string_view bytes, KeySpace space,
+      const std::map<std::string, std::string, std::less<>>& constants);
 
   size_t size() const { return bytes_.size(); }
   bool needs_capture() const { return needs_capture_; }
@@ -67,8 +69,10 @@ class RequestTemplate {
   // How many characters a name stands for; 0 when it is none of ours.
   static size_t HoleChars(absl::string_view name, KeySpace space, What* what);
   void Fill(const Hole& hole, const RequestValues& values, char* out) const;
-  absl::Status AppendWord(absl::string_view word,
-                          const std::map<std::string, std::string, std::less<>>& constants);
+  // Writes `text` with its names expanded, and where the holes in it are.
+  absl::Status Expand(absl::string_view text,
+                      const std::map<std::string, std::string, std::less<>>& constants,
+                      std::string* bytes, std::vector<Hole>* holes);
 
   KeySpace space_ = KeySpace::kRedis;
   std::string bytes_;

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -60,7 +61,41 @@ absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port) {
   return fd;
 }
 
+// A server that says nothing for so long is given up.
+constexpr timeval kPatience = {.tv_sec = 20, .tv_usec = 0};
+
+// Sends bytes that are one request, and waits for its reply. `what` names it in errors.
+absl::StatusOr<std::string> Exchange(int fd, absl::string_view what, absl::string_view request,
+                                     Dialect dialect) {
+  for (size_t at = 0; at < request.size();) {
+    const ssize_t n = send(fd, request.data() + at, request.size() - at, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Failed(what, errno);
+    at += static_cast<size_t>(n);
+  }
+  ReplyScanner scanner(dialect);
+  bool done = false, error = false;
+  std::string head;
+  while (!done) {
+    char bytes[4096];
+    const ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Failed(what, errno);
+    if (n == 0) return absl::UnavailableError(absl::StrCat(what, ": the server hung up"));
+    scanner.Feed(bytes, static_cast<size_t>(n), [&](const Reply& reply) {
+      done = true;
+      error = reply.error;
+      head.assign(reply.head.data(), reply.head.size());
+    });
+    if (scanner.broken())
+      return absl::UnavailableError(absl::StrCat(what, ": no reply of the protocol"));
+  }
+  if (error) return absl::FailedPreconditionError(absl::StrCat(what, ": ", head));
+  return head;
+}
+
 absl::Status Introduce(int fd, const Target& target) {
+  if (target.memcached) return Exchange(fd, "version", "version\r\n", Dialect::kMemcached).status();
   if (!target.password.empty()) {
     std::vector<absl::string_view> auth = {"AUTH"};
     if (!target.user.empty()) auth.push_back(target.user);
@@ -84,6 +119,7 @@ absl::StatusOr<int> ConnectTo(const Target& target) {
   absl::StatusOr<int> fd =
       target.socket.empty() ? ConnectTcp(target.host, target.port) : ConnectUnix(target.socket);
   if (!fd.ok()) return fd;
+  setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof(kPatience));
   if (absl::Status status = Introduce(*fd, target); !status.ok()) {
     close(*fd);
     return status;
@@ -96,30 +132,7 @@ absl::StatusOr<std::string> Ask(int fd, const std::vector<absl::string_view>& wo
   for (const absl::string_view word : words) {
     absl::StrAppend(&request, "$", word.size(), "\r\n", word, "\r\n");
   }
-  for (size_t at = 0; at < request.size();) {
-    const ssize_t n = send(fd, request.data() + at, request.size() - at, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Failed(words[0], errno);
-    at += static_cast<size_t>(n);
-  }
-  ReplyScanner scanner;
-  bool done = false, error = false;
-  std::string head;
-  while (!done) {
-    char bytes[4096];
-    const ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Failed(words[0], errno);
-    if (n == 0) return absl::UnavailableError(absl::StrCat(words[0], ": the server hung up"));
-    scanner.Feed(bytes, static_cast<size_t>(n), [&](const Reply& reply) {
-      done = true;
-      error = reply.error;
-      head.assign(reply.head.data(), reply.head.size());
-    });
-    if (scanner.broken()) return absl::UnavailableError(absl::StrCat(words[0], ": no RESP"));
-  }
-  if (error) return absl::FailedPreconditionError(absl::StrCat(words[0], ": ", head));
-  return head;
+  return Exchange(fd, words[0], request, Dialect::kResp);
 }
 
 }  // namespace idemd::bench

@@ -21,6 +21,8 @@ struct Target {
   std::string user, password;
   int db = 0;
   bool resp3 = false;
+  bool memcached =
+      false;  // the server speaks memcached's text protocol, without any of the three above
 };
 
 // A descriptor that blocks, authenticated, in its database, and already answered by the server. The

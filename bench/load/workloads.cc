@@ -2,6 +2,8 @@
 // command.
 #include "bench/load/workloads.h"
 
+#include <utility>
+
 namespace idemd::bench {
 namespace {
 
@@ -46,14 +48,31 @@ constexpr absl::string_view kReserveHashScript =
 constexpr absl::string_view kLease = "3600000";  // longer than any run
 constexpr absl::string_view kKeepMs = "86400000";
 
-Step Set() { return {{"SET", "__key__", "__data__", "EX", "__ttl__"}, {"OK"}}; }
-Step SetNx() { return {{"SET", "__key__", "__data__", "NX", "EX", "__ttl__"}, {"OK"}}; }
+Step PingInline() { return {.words = {}, .expected = {"PONG"}, .line = "PING\r\n"}; }
+Step Get() { return {.words = {"GET", "__key__"}, .memcached = "get __key__\r\n"}; }
+Step Set() {
+  return {.words = {"SET", "__key__", "__data__", "EX", "__ttl__"},
+          .expected = {"OK"},
+          .memcached = "set __key__ 0 __ttl__ __data_bytes__\r\n__data__\r\n"};
+}
+Step SetNx() {
+  return {.words = {"SET", "__key__", "__data__", "NX", "EX", "__ttl__"},
+          .expected = {"OK"},
+          .memcached = "add __key__ 0 __ttl__ __data_bytes__\r\n__data__\r\n"};
+}
 Step SetNxGet(std::vector<absl::string_view> expected) {
   return {{"SET", "__key__", "__new_claim__", "NX", "GET", "PX", kLease}, std::move(expected)};
 }
-Step Token() { return {{"SET", "__key__", "1", "EX", "__ttl__"}, {"OK"}}; }
-Step Delete() { return {{"DEL", "__key__"}, {"0", "1"}}; }
-Step Delete1() { return {{"DEL", "__key__"}, {"1"}}; }
+Step Token() {
+  return {.words = {"SET", "__key__", "1", "EX", "__ttl__"},
+          .expected = {"OK"},
+          .memcached = "set __key__ 0 __ttl__ 1\r\n1\r\n"};
+}
+Step Delete(std::vector<absl::string_view> expected = {"0", "1"}) {
+  return {.words = {"DEL", "__key__"},
+          .expected = std::move(expected),
+          .memcached = "delete __key__\r\n"};
+}
 Step Consume(absl::string_view expected) { return {{"IDEM.CONSUME", "__key__"}, {expected}}; }
 Step LuaToken(absl::string_view expected) {
   return {{"EVALSHA", "__token_script__", "1", "__key__", "1"}, {expected}};
@@ -88,10 +107,10 @@ constexpr absl::string_view kLuaReserveHash = "__reserve_hash_script__";
 
 std::vector<Workload> MakeWorkloads() {
   std::vector<Workload> all = {
-      {"ping_inline", "PING as a line", Order::kRandom, {{{}, {"PONG"}}}},
+      {"ping_inline", "PING as a line", Order::kRandom, {PingInline()}},
       {"ping", "PING", Order::kRandom, {{{"PING"}, {"PONG"}}}},
       {"load", "SET EX of each of the first -r keys once", Order::kInOrder, {Set()}},
-      {"get", "GET of any of the first -r keys", Order::kRandom, {{{"GET", "__key__"}}}},
+      {"get", "GET of any of the first -r keys", Order::kRandom, {Get()}},
       {"set", "SET", Order::kRandom, {{{"SET", "__key__", "__data__"}, {"OK"}}}},
       {"incr", "INCR", Order::kRandom, {{{"INCR", "counter:__rand_int__"}}}},
       {"set_ex", "SET EX of any of the first -r keys", Order::kRandom, {Set()}},
@@ -103,11 +122,16 @@ std::vector<Workload> MakeWorkloads() {
        {SetNxGet({})},
        {Set()},
        {Delete()}},
-      {"del", "DEL of keys that are there", Order::kPrepared, {Delete1()}, {Token()}, {Delete()}},
+      {"del",
+       "DEL of keys that are there",
+       Order::kPrepared,
+       {Delete({"1"})},
+       {Token()},
+       {Delete()}},
       {"mixed",
        "GET, and --sets percent SET EX, of the first -r keys",
        Order::kRandom,
-       {{{"GET", "__key__"}}, Set()},
+       {Get(), Set()},
        {},
        {},
        true},
@@ -238,6 +262,15 @@ const Workload* FindWorkload(absl::string_view name) {
     if (workload.name == name) return &workload;
   }
   return nullptr;
+}
+
+bool SuitsMemcached(const Workload& workload) {
+  for (const auto* steps : {&workload.steps, &workload.prepare, &workload.clean}) {
+    for (const Step& step : *steps) {
+      if (step.memcached.empty()) return false;
+    }
+  }
+  return true;
 }
 
 bool UsesCaptures(const Workload& workload) {

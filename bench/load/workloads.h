@@ -29,10 +29,12 @@ enum class Order : uint8_t {
 enum class Capture : uint8_t { kNothing, kToken, kFence };
 
 struct Step {
-  std::vector<absl::string_view> words;
+  std::vector<absl::string_view> words;  // none: `line` is sent as it is
   // How a reply may begin; anything else is counted as unexpected. Empty: anything.
   std::vector<absl::string_view> expected = {};
   Capture capture = Capture::kNothing;
+  absl::string_view line = "";
+  absl::string_view memcached = "";  // what asks memcached for the same; "" where nothing does
 };
 
 struct Workload {
@@ -56,6 +58,8 @@ absl::Span<const Workload> Workloads();
 absl::Span<const Script> Scripts();
 // nullptr when there is none of that name.
 const Workload* FindWorkload(absl::string_view name);
+// True when every step has its equivalent for memcached.
+bool SuitsMemcached(const Workload& workload);
 // True for workloads whose requests use what earlier replies said.
 bool UsesCaptures(const Workload& workload);
 
