@@ -77,6 +77,7 @@ absl::StatusOr<Bench> Bench::Connect(const Options& options) {
                       {"data_bytes", absl::StrCat(options.data_bytes)},
                       {"prefix", options.prefix},
                       {"ttl", absl::StrCat(options.ttl_s)}};
+  bench.next_new_ = options.first;
   return bench;
 }
 
@@ -126,14 +127,11 @@ absl::StatusOr<Pass> Bench::MakePass(absl::Span<const Step> steps) const {
   return pass;
 }
 
-uint64_t Bench::FirstNumber(const Workload& workload) {
+uint64_t Bench::FirstNumber(const Workload& workload) const {
   if (workload.order == Order::kRandom || workload.order == Order::kInOrder) return 0;
-  if (options_.first != 0) {
-    if (next_first_ == 0) next_first_ = options_.first;
-    return next_first_;
-  }
+  if (next_new_ != 0) return next_new_;
   // Ten thousand numbers for each millisecond: a later run has later ones. Names of 12 digits have
-  // room for half a day of them, beside the upper half of those that -r draws from.
+  // room for half a day of them, in the upper half of what they can say; -r draws from the lower.
   timespec t{};
   clock_gettime(CLOCK_REALTIME, &t);
   const uint64_t by_clock =
@@ -152,85 +150,83 @@ absl::StatusOr<Measurement> Bench::Run(const Workload& workload) {
   made.pipeline = options_.pipeline;
   made.rate = options_.rate;
 
-  const uint64_t first = FirstNumber(workload), count = NumbersOf(workload, options_);
-  const bool open_loop = options_.rate > 0;
-  std::vector<char> captured;
-  if (UsesCaptures(workload) && !InSteps(workload) && count > kCapturedMost) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        workload.name, ": a reply is remembered for each request, of at most ", kCapturedMost));
-  }
-  if (UsesCaptures(workload) && !InSteps(workload)) captured.assign(count * kCaptureChars, '0');
-
-  const auto around = [&](absl::Span<const Step> steps, uint64_t numbers,
-                          bool check) -> absl::Status {
-    for (const Step& step : steps) {
-      auto pass = MakePass({&step, 1});
-      if (!pass.ok()) return pass.status();
-      if (!check) pass->expected.assign(1, {});
-      NumberSource source(Order::kInOrder, first, numbers, numbers, 0);
-      pass->numbers = &source;
-      pass->pipeline = std::max(options_.pipeline, kPipelineAround);
-      pass->captured = captured.empty() ? nullptr : captured.data();
-      made.around.Merge(generator_->Run(*std::move(pass), 0));
+  Numbers numbers;
+  numbers.first = FirstNumber(workload);
+  numbers.count = NumbersOf(workload, options_);
+  if (UsesCaptures(workload) && !InSteps(workload)) {
+    if (numbers.count > kCapturedMost) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          workload.name, ": a reply is remembered for each request, of at most ", kCapturedMost));
     }
-    return absl::OkStatus();
-  };
-  if (absl::Status status = around(workload.prepare, count, true); !status.ok()) return status;
+    numbers.captured.assign(numbers.count * kCaptureChars, '0');
+  }
+  absl::Status status = RunAround(workload.prepare, numbers, numbers.count, true, &made.around);
+  if (!status.ok()) return status;
+  auto used = Measure(workload, numbers, &made);
+  if (!used.ok()) return used.status();
+  // An open loop keeps no replies, so what only they name stays until it expires.
+  const bool named = options_.rate == 0 || !UsesCaptures(workload) || !workload.prepare.empty();
+  if (!options_.keep && named && *used != 0) {
+    status = RunAround(workload.clean, numbers, *used, false, &made.around);
+    if (!status.ok()) return status;
+  }
+  if (options_.first != 0 && numbers.first != 0) next_new_ = numbers.first + *used;
+  return made;
+}
 
+absl::Status Bench::RunAround(absl::Span<const Step> steps, Numbers& numbers, uint64_t count,
+                              bool check, PassResult* result) {
+  for (const Step& step : steps) {
+    auto pass = MakePass({&step, 1});
+    if (!pass.ok()) return pass.status();
+    if (!check) pass->expected.assign(1, {});
+    NumberSource source(Order::kInOrder, numbers.first, count, count, 0);
+    pass->numbers = &source;
+    pass->pipeline = std::max(options_.pipeline, kPipelineAround);
+    pass->captured = numbers.captured.empty() ? nullptr : numbers.captured.data();
+    result->Merge(generator_->Run(*std::move(pass), 0));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> Bench::Measure(const Workload& workload, Numbers& numbers,
+                                        Measurement* made) {
   auto pass = MakePass(workload.steps);
   if (!pass.ok()) return pass.status();
-  uint64_t limit = UINT64_MAX;
-  switch (workload.order) {
-    case Order::kRandom:
-    case Order::kRepeated:
-    case Order::kStorm:
-      if (options_.requests != 0) limit = options_.requests;
-      break;
-    case Order::kInOrder:
-    case Order::kPrepared:
-      limit = count;
-      break;
-    case Order::kNew:
-      if (count != 0) limit = count;
-      break;
-  }
-  NumberSource source(workload.order, first, std::max<uint64_t>(count, 1), limit,
-                      options_.duplicates);
+  const bool again_and_again = workload.order == Order::kRandom ||
+                               workload.order == Order::kRepeated ||
+                               workload.order == Order::kStorm;
+  const uint64_t most = again_and_again ? options_.requests : numbers.count;
+  NumberSource source(workload.order, numbers.first, std::max<uint64_t>(numbers.count, 1),
+                      most == 0 ? UINT64_MAX : most, options_.duplicates);
   pass->numbers = &source;
   pass->pipeline = options_.pipeline;
   pass->rate = options_.rate;
   pass->mixed = workload.mixed;
   pass->second_share = options_.sets;
-  pass->captured = captured.empty() ? nullptr : captured.data();
+  pass->captured = numbers.captured.empty() ? nullptr : numbers.captured.data();
 
   std::optional<ServerCpu> server;
   CpuTime server_before;
   if (options_.server_pid != 0) {
-    auto of = ServerCpu::Of(options_.server_pid);
-    if (!of.ok()) return of.status();
-    server = *of;
+    auto found = ServerCpu::Of(options_.server_pid);
+    if (!found.ok()) return found.status();
+    server = *found;
     auto now = server->Read();
     if (!now.ok()) return now.status();
     server_before = *now;
   }
   const double own_before = OwnCpuSeconds();
-  made.result = generator_->Run(*std::move(pass), options_.seconds);
-  made.own_cpu_s = OwnCpuSeconds() - own_before;
-  made.seconds = generator_->last_seconds();
+  made->result = generator_->Run(*std::move(pass), options_.seconds);
+  made->own_cpu_s = OwnCpuSeconds() - own_before;
+  made->seconds = generator_->last_seconds();
   if (server.has_value()) {
     auto now = server->Read();
     if (!now.ok()) return now.status();
-    made.server_cpu = *now - server_before;
-    made.has_server_cpu = true;
+    made->server_cpu = *now - server_before;
+    made->has_server_cpu = true;
   }
-
-  const uint64_t used = source.used();
-  const bool can_clean = !(open_loop && UsesCaptures(workload) && workload.prepare.empty());
-  if (!options_.keep && can_clean && used != 0) {
-    if (absl::Status status = around(workload.clean, used, false); !status.ok()) return status;
-  }
-  next_first_ = first + used;
-  return made;
+  return source.used();
 }
 
 Workload WorkloadOf(const std::vector<std::string>& command, absl::string_view name) {

@@ -50,14 +50,24 @@ class Bench {
  private:
   Bench(const Options& options, std::unique_ptr<Generator> generator)
       : options_(options), generator_(std::move(generator)) {}
+  // The numbers of one workload, and what replies about them said.
+  struct Numbers {
+    uint64_t first = 0, count = 0;  // 0: as many as there is time for
+    std::vector<char> captured;
+  };
   absl::Status LoadScripts(const Workload& workload);
   absl::StatusOr<Pass> MakePass(absl::Span<const Step> steps) const;
-  uint64_t FirstNumber(const Workload& workload);
+  uint64_t FirstNumber(const Workload& workload) const;
+  // Each step as a pass over the first `count` numbers.
+  absl::Status RunAround(absl::Span<const Step> steps, Numbers& numbers, uint64_t count, bool check,
+                         PassResult* result);
+  // Returns how many numbers may have been used.
+  absl::StatusOr<uint64_t> Measure(const Workload& workload, Numbers& numbers, Measurement* made);
 
   Options options_;
   std::unique_ptr<Generator> generator_;
   std::map<std::string, std::string, std::less<>> constants_;
-  uint64_t next_first_ = 0;
+  uint64_t next_new_ = 0;  // with --first: where the next workload's new numbers begin
 };
 
 // The workload that a command on the command line is. The words and the name must outlive it.

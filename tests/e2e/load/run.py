@@ -120,6 +120,10 @@ def leaves_nothing(server, tests):
             code, _, text = bench(server.port, "-t", test, "-n", "1000", "-r", "200", "-P", "4")
             check(code == 0, test, text)
             check(client.call("DBSIZE") == 0, test, "left", client.call("DBSIZE"))
+            # Stopped by the clock long before its last request.
+            code, said, text = bench(server.port, "-t", test, "-n", "400000", "-r", "200", "-c", "2", "--seconds", "0.02")
+            check(code == 0 and said[0]["requests"] < 400_000, test, text)
+            check(client.call("DBSIZE") == 0, test, "left", client.call("DBSIZE"))
 
 
 def idemd_runs_every_test_clean(idemd, _redis):
@@ -181,7 +185,7 @@ def errors_are_counted_and_told(idemd, redis):
 
 
 def outcomes_that_no_one_expects_are_faults(idemd, _redis):
-    words = ["-t", "reserve", "-n", "100", "--first", "7", "--keep"]
+    words = ["-t", "reserve", "-n", "100", "--first", "7000000", "--keep"]
     code, said, text = bench(idemd.port, *words)
     check(code == 0, text)
     code, said, text = bench(idemd.port, *words)
