@@ -192,9 +192,10 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
 Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
   const Item item = table == nullptr ? Item{} : table->Find(key);
-  if (item && Expired(DeadlineOf(item))) {
+  const bool expired = item && Expired(DeadlineOf(item));
+  if (expired && !store_.frozen_.load(std::memory_order_relaxed)) {
     store_.stats_.Add(StorageStats::kExpired);
-    RemoveItem(shard, db, key);
+    RemoveItem(shard, db, key, "expired");
     Notify(EventClass::kExpired, "expired", db, key.bytes);
     return {};
   }
@@ -202,7 +203,7 @@ Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
     const Lsn lsn = shard.LsnOf(key.hash).load(std::memory_order_relaxed);
     if (lsn != kLsnPending) Need(lsn);  // pending: changed by this very unit
   }
-  return item;
+  return expired ? Item{} : item;
 }
 
 void Unit::CountReplay(const KeyView& view) {
@@ -243,8 +244,9 @@ void Unit::MarkPending(Shard& shard, uint64_t hash) {
 }
 
 // Nobody wants to know: then a change needs no copy of its key. Nobody can begin to while the shard's lock is held.
-void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, bool deadline_only) {
+void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, bool deadline_only, const char* why) {
   ++changes_;
+  Notify(EventClass::kChanged, why, db, key.bytes);
   if (!store_.impl_->Logs() && shard.lines.empty() && shard.watched.empty()) return;
   if (!changed_.empty()) {
     Change& last = changed_.back();
@@ -293,13 +295,13 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
   NoteChange(shard, db, key, false);
 }
 
-void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key) {
+void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why) {
   MarkPending(shard, key.hash);
   const Item item = shard.tables[db].load(std::memory_order_relaxed)->Take(key);
   AddBytes(shard, db, 0, BytesOf(item));
   CountDeadline(shard, db, DeadlineOf(item), kNoDeadline);
   if (item.entry != nullptr) RetireEntry(item.entry);
-  NoteChange(shard, db, key, false);
+  NoteChange(shard, db, key, false, why);
 }
 
 // Removes what has expired from some segments; the shard's lock is held. Returns how many.
@@ -310,7 +312,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
   std::vector<Table::Due> due;
   *more = table->CollectDue(now_ms(), store_.impl_->deadline_base_ms.load(std::memory_order_relaxed), max_segments, due);
   const bool somebody_cares = store_.impl_->Logs() || !shard.lines.empty() || !shard.watched.empty();
-  const bool tells = store_.WantsEvent(EventClass::kExpired);
+  const bool tells = store_.WantsEvent(EventClass::kExpired) || store_.WantsEvent(EventClass::kChanged);
   size_t bytes = 0;
   for (const Table::Due& d : due) {
     MarkPending(shard, d.hash);
@@ -318,8 +320,8 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
     if (somebody_cares || tells) {
       KeyText room;
       const absl::string_view key = KeyIn(d.item, room);
-      NoteChange(shard, db, HashedKey(key, d.hash), false);
-      if (tells) RememberEvent(EventClass::kExpired, "expired", db, key);
+      NoteChange(shard, db, HashedKey(key, d.hash), false, "expired");
+      Notify(EventClass::kExpired, "expired", db, key);
     } else {
       ++changes_;
     }
@@ -412,6 +414,7 @@ bool Unit::SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms) {
   if (before == deadline_ms) {
     // Nothing to log, but whoever watches the key sees a write, as in Redis.
     if (!shard.watched.empty()) shard.watched.Touch(WaitLines::Name(db, key.bytes));
+    Notify(EventClass::kChanged, "", db, key.bytes);
     return true;
   }
   MarkPending(shard, key.hash);
