@@ -1,7 +1,7 @@
 // An effect: the plain Redis write that a command amounted to.
 //
-// Effects are absolute, unconditional and full-value: replaying them in order gives the same keys, and a stock Redis can
-// load them. Deciding is over when an effect exists; nothing that reads one asks the clock again.
+// Effects are absolute and unconditional, and full-value but for parts of collections: replaying them in order gives the same
+// keys, and a stock Redis can load them. Deciding is over when an effect exists; nothing that reads one asks the clock again.
 // Lifetime  the views of an Effect live as long as the unit that made it.
 #pragma once
 
@@ -20,6 +20,8 @@ inline constexpr Lsn kNoLsn = 0;
 
 enum class EffectKind : uint8_t {
   kSet,       // SET key value [PXAT deadline]
+  kRestore,   // RESTORE key deadline value REPLACE ABSTTL: a whole collection
+  kCommand,   // `value`: what changed a part of a collection, in RESP
   kDelete,    // DEL key
   kExpireAt,  // PEXPIREAT key deadline
   kPersist,   // PERSIST key
@@ -33,7 +35,7 @@ struct Effect {
   DbIndex db = 0;
   DbIndex other_db = 0;
   absl::string_view key;
-  absl::string_view value;  // of a record: its text form
+  absl::string_view value;  // of a record: its text form; of a collection: what DUMP gives
   int64_t deadline_ms = kNoDeadline;
 };
 

@@ -15,6 +15,10 @@ std::string DescribeEffect(const Effect& effect) {
       if (effect.deadline_ms != kNoDeadline) absl::StrAppend(&text, " PXAT ", effect.deadline_ms);
       return text;
     }
+    case EffectKind::kRestore:
+      return absl::StrCat("RESTORE ", effect.db, " ", effect.key, " ", effect.deadline_ms == kNoDeadline ? 0 : effect.deadline_ms);
+    case EffectKind::kCommand:
+      return std::string(effect.value);
     case EffectKind::kDelete:
       return absl::StrCat("DEL ", effect.db, " ", effect.key);
     case EffectKind::kExpireAt:

@@ -16,6 +16,8 @@ size_t Rounded(size_t bytes) { return (bytes + 15) & ~size_t{15}; }
 
 size_t MemoryUsage(absl::string_view text, const KeyView& view) {
   const HashedKey key(text);
+  if (view.collection != nullptr)
+    return Entry::MemoryBytes(key, EntryForm::kCollection, 0) + view.collection->memory_bytes() + kSlotBytes;
   if (view.edited) return Entry::MemoryBytes(key, EntryForm::kBuffer, 0) + Rounded(view.bytes.size()) + kSlotBytes;
   if (view.type == ValueType::kRecord) {
     const EntryForm form = view.replays != nullptr ? EntryForm::kDone : EntryForm::kRecord;

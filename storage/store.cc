@@ -185,7 +185,7 @@ void Store::Evacuate(Shard& shard) {
   Table* table = shard.tables[shard.relocating_db].load(std::memory_order_relaxed);
   if (table != nullptr) {
     table->Relocate(&shard.relocated_to, kRelocateSegmentsPerLock, [&](Entry& entry) -> Entry* {
-      if (!Heap::Leaving(&entry, entry.size_bytes()) || entry.form() == EntryForm::kBuffer) return nullptr;
+      if (!Heap::Leaving(&entry, entry.size_bytes()) || entry.in_place()) return nullptr;
       Entry* const copy = Entry::MakeCopy(*shard.heap, entry);
       Retire(&entry, &Entry::DestroyRetired);
       return copy;

@@ -30,6 +30,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "storage/clock.h"
+#include "storage/collection/collection.h"
 #include "storage/effect.h"
 #include "storage/effect_log.h"
 #include "storage/events.h"
@@ -41,6 +42,7 @@
 #include "storage/sync/epoch.h"
 #include "storage/table/entry.h"
 #include "storage/value/digest.h"
+#include "storage/value_type.h"
 #include "storage/wait/waiter.h"
 #include "storage/watch.h"
 
@@ -48,8 +50,6 @@ namespace idemd::storage {
 
 inline constexpr DbIndex kDatabases = 16;
 inline constexpr uint32_t kShards = 64;  // one bit each in a unit's set of held locks
-
-enum class ValueType : uint8_t { kNone, kString, kRecord };
 
 // What a key held at one moment.
 struct KeyView {
@@ -59,6 +59,7 @@ struct KeyView {
   uint32_t access_s = 0;  // second of the last use; 0 where it is not kept (inline keys and records)
   bool inlined = false;   // in the table's line, without an entry
   bool edited = false;    // a string that was edited in place (OBJECT ENCODING raw)
+  const Collection* collection = nullptr;  // of the other types; good as long as their key's lock is held
   std::atomic<uint32_t>* replays = nullptr;  // of a record that is done: replies of its answer so far
 
   explicit operator bool() const { return type != ValueType::kNone; }
@@ -118,6 +119,19 @@ class Unit {
   // Makes the string at `key` (absent: empty) exactly `size` bytes, old bytes kept, new ones zero, and hands them out
   // to be edited before the unit ends. Keeps the deadline. The key must hold no record.
   absl::Span<char> Edit(DbIndex db, const HashedKey& key, size_t size);
+  // --- collections: changed where they are. The key's shard must be held.
+  // The collection at `key`, which must hold one, about to be changed. CollectionChanged() follows before the unit ends; without a
+  // command if it came to nothing.
+  Collection& EditCollection(DbIndex db, const HashedKey& key);
+  // Puts a collection at `key`, where nothing is; what is put into it is told by CollectionChanged().
+  Collection& CreateCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> empty);
+  // After a change: `command` is the write that makes the same of what the key held before, absolute and without options that
+  // depend on anything else. It may be called several times for one EditCollection(). A collection that is gone() is removed: true.
+  bool CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command);
+  // Puts a whole collection at `key`, whatever is there.
+  void SetCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> value, int64_t deadline_ms);
+  // Makes room for `keys` keys, of which `inlined` can be kept inline, in the shard of `key`, where the database has none yet.
+  void MakeRoomFor(DbIndex db, const HashedKey& key, size_t keys, size_t inlined);
   // Moves what `from` holds to `to`, replacing it; replay counter and form go along.
   void Rename(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
   void Copy(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
@@ -174,12 +188,21 @@ class Unit {
     uint64_t hash;
     size_t text_at;
     size_t text_size;
-    bool deadline_only;  // the value is as before
+    bool deadline;  // it was changed, and the value not as a whole
+    enum class Value : uint8_t { kSame, kDelta, kWhole } value;
+    uint32_t first_delta, last_delta;  // of kDelta, in deltas_
   };
+  // A command that a change of a collection amounted to, in RESP (delta_text_).
+  struct Delta {
+    size_t at, size;
+    uint32_t next;
+  };
+  static constexpr uint32_t kNoDelta = UINT32_MAX;
   struct Served {
     std::shared_ptr<Waiter> waiter;
     WaitAnswer answer;
   };
+  enum class Kind : uint8_t { kValue, kDeadline, kCollection };  // what was changed: all, the deadline, something in a collection
   Shard& ShardOf(const HashedKey& key) const;
   void LockShard(uint32_t number);
   void ReturnBorrowed();
@@ -194,12 +217,14 @@ class Unit {
   bool SetParsed(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
   void CopyTo(DbIndex to_db, const HashedKey& to, const KeyView& view, int64_t deadline_ms);
   Table& TableFor(Shard& shard, DbIndex db);
-  void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh);
-  void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms);
+  void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind = Kind::kValue);
+  void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms, Kind kind = Kind::kValue);
   void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why = "");
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
   void MarkPending(Shard& shard, uint64_t hash);
-  void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, bool deadline_only, const char* why = "");
+  void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "");
+  void NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command);
+  Change* LastChangeOf(DbIndex db, const HashedKey& key);
   HashedKey KeyOf(const Change& change) const {
     return HashedKey(absl::string_view(texts_.data() + change.text_at, change.text_size), change.hash);
   }
@@ -230,6 +255,8 @@ class Unit {
   bool serve_all_ = false;  // whole databases changed: every line is looked at
   absl::InlinedVector<Change, 2> changed_;   // those that somebody wants to know of: the log, waiters, watches
   absl::InlinedVector<char, 128> texts_;     // their keys
+  absl::InlinedVector<Delta, 2> deltas_;
+  absl::InlinedVector<char, 128> delta_text_;
   std::string random_key_;
   size_t touched_ = 0;  // of changed_: those whose watches were marked
   std::vector<Effect> whole_effects_;  // FLUSHDB, FLUSHALL, SWAPDB

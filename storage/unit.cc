@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "storage/key/shapes.h"
 #include "storage/shard.h"
 #include "storage/store.h"
@@ -40,6 +41,9 @@ Subject SubjectOf(const KeyView& view) {
     case ValueType::kRecord:
       subject.kind = Subject::Kind::kRecord;
       subject.record = Unpack(view.bytes, view.deadline_ms);
+      break;
+    default:
+      subject.kind = Subject::Kind::kOtherType;
       break;
   }
   return subject;
@@ -120,9 +124,14 @@ KeyView Unit::ViewOf(const Item& item) const {
     return view;
   }
   const Entry& entry = *item.entry;
+  view.access_s = entry.access_s();
+  if (entry.form() == EntryForm::kCollection) [[unlikely]] {
+    view.collection = entry.holder().collection;
+    view.type = view.collection->type();
+    return view;
+  }
   view.type = entry.is_record() ? ValueType::kRecord : ValueType::kString;
   view.bytes = entry.value();
-  view.access_s = entry.access_s();
   view.edited = entry.form() == EntryForm::kBuffer;
   view.replays = entry.replays();
   return view;
@@ -155,7 +164,7 @@ KeyView Unit::Find(DbIndex db, const HashedKey& key, bool touch) {
 KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool touch) {
   const Table* table = shard.tables[db].load(std::memory_order_acquire);
   const Item item = table == nullptr ? Item{} : table->Find(key);
-  if (item.entry == nullptr || item.entry->form() != EntryForm::kBuffer) {
+  if (item.entry == nullptr || !item.entry->in_place()) {
     const KeyView view = item ? ViewOf(item) : KeyView{};
     // After all that was seen of the key: who sees a change also sees that its LSN is pending.
     const Lsn lsn = store_.impl_->Logs() ? shard.LsnOf(key.hash).load(std::memory_order_acquire) : kNoLsn;
@@ -217,7 +226,7 @@ namespace {
 void RetireEntry(Entry* entry) {
   // What small entries a thread keeps until it has retired enough of them stays below a megabyte.
   constexpr size_t kLargeBytes = 16 * 1024;
-  const size_t bytes = entry->form() == EntryForm::kBuffer ? entry->buffer().capacity : entry->value().size();
+  const size_t bytes = entry->in_place() ? entry->memory_bytes() : entry->value().size();
   bytes < kLargeBytes ? Retire(entry, &Entry::DestroyRetired) : RetireLarge(entry, &Entry::DestroyRetired);
 }
 
@@ -244,21 +253,61 @@ void Unit::MarkPending(Shard& shard, uint64_t hash) {
 }
 
 // Nobody wants to know: then a change needs no copy of its key. Nobody can begin to while the shard's lock is held.
-void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, bool deadline_only, const char* why) {
+void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why) {
   ++changes_;
   Notify(EventClass::kChanged, why, db, key.bytes);
   if (!store_.impl_->Logs() && shard.lines.empty() && shard.watched.empty()) return;
-  if (!changed_.empty()) {
-    Change& last = changed_.back();
-    if (last.db == db && last.hash == key.hash && KeyOf(last).bytes == key.bytes) {
-      last.deadline_only &= deadline_only;
-      touched_ = std::min(touched_, changed_.size() - 1);
-      return;
-    }
+  // Mostly it is the last one, again. What is told twice is told right; only commands are put to what was told before.
+  Change* change = kind == Kind::kCollection || changed_.empty() ? LastChangeOf(db, key) : &changed_.back();
+  if (change != nullptr && (change->db != db || change->hash != key.hash || KeyOf(*change).bytes != key.bytes))
+    change = nullptr;
+  if (change == nullptr) {
+    const size_t at = texts_.size();
+    texts_.insert(texts_.end(), key.bytes.begin(), key.bytes.end());
+    changed_.push_back({&shard, db, key.hash, at, key.bytes.size(), false, Change::Value::kSame, kNoDelta, kNoDelta});
+    change = &changed_.back();
+  } else {
+    touched_ = std::min(touched_, static_cast<size_t>(change - changed_.data()));
   }
-  const size_t at = texts_.size();
-  texts_.insert(texts_.end(), key.bytes.begin(), key.bytes.end());
-  changed_.push_back({&shard, db, key.hash, at, key.bytes.size(), deadline_only});
+  switch (kind) {
+    case Kind::kValue:
+      change->value = Change::Value::kWhole;
+      break;
+    case Kind::kDeadline:
+      change->deadline = true;
+      break;
+    case Kind::kCollection:
+      if (change->value == Change::Value::kSame) change->value = Change::Value::kDelta;
+      break;
+  }
+}
+
+Unit::Change* Unit::LastChangeOf(DbIndex db, const HashedKey& key) {
+  for (size_t i = changed_.size(); i-- > 0;) {
+    Change& change = changed_[i];
+    if (change.hash == key.hash && change.db == db && KeyOf(change).bytes == key.bytes) return &change;
+  }
+  return nullptr;
+}
+
+// Puts the command to those that the key's change consists of, unless the whole value is told anyway.
+void Unit::NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command) {
+  NoteChange(shard, db, key, Kind::kCollection);
+  if (!store_.impl_->Logs()) return;
+  Change& change = *LastChangeOf(db, key);
+  if (change.value != Change::Value::kDelta) return;
+  const size_t at = delta_text_.size();
+  const auto append = [this](absl::string_view text) { delta_text_.insert(delta_text_.end(), text.begin(), text.end()); };
+  append(absl::StrCat("*", command.size(), "\r\n"));
+  for (const absl::string_view word : command) {
+    append(absl::StrCat("$", word.size(), "\r\n"));
+    append(word);
+    append("\r\n");
+  }
+  const auto number = static_cast<uint32_t>(deltas_.size());
+  deltas_.push_back({at, delta_text_.size() - at, kNoDelta});
+  (change.first_delta == kNoDelta ? change.first_delta : deltas_[change.last_delta].next) = number;
+  change.last_delta = number;
 }
 
 Table& Unit::TableFor(Shard& shard, DbIndex db) {
@@ -270,18 +319,23 @@ Table& Unit::TableFor(Shard& shard, DbIndex db) {
   return *table;
 }
 
-void Unit::Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh) {
+void Unit::MakeRoomFor(DbIndex db, const HashedKey& key, size_t keys, size_t inlined) {
+  Shard& shard = ShardOf(key);
+  if (shard.tables[db].load(std::memory_order_relaxed) == nullptr) TableFor(shard, db).Reserve(keys + inlined);
+}
+
+void Unit::Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind) {
   fresh->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
   MarkPending(shard, key.hash);
   const int64_t deadline_ms = fresh->deadline_ms();
   const size_t bytes = fresh->memory_bytes();
   const Item old = TableFor(shard, db).Put(key, fresh);
   AddBytes(shard, db, bytes, 0);
-  Replaced(shard, db, key, old, deadline_ms);
+  Replaced(shard, db, key, old, deadline_ms, kind);
 }
 
 // After a key got a new value with this deadline in place of `old`, or of nothing.
-void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms) {
+void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms, Kind kind) {
   const int64_t old_deadline_ms = old ? DeadlineOf(old) : kNoDeadline;
   AddBytes(shard, db, 0, BytesOf(old));
   CountDeadline(shard, db, old_deadline_ms, deadline_ms);
@@ -292,7 +346,7 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
   }
   if (!old || expired) Notify(EventClass::kNew, "new", db, key.bytes);
   if (old.entry != nullptr) RetireEntry(old.entry);
-  NoteChange(shard, db, key, false);
+  NoteChange(shard, db, key, kind);
 }
 
 void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why) {
@@ -301,7 +355,7 @@ void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char
   AddBytes(shard, db, 0, BytesOf(item));
   CountDeadline(shard, db, DeadlineOf(item), kNoDeadline);
   if (item.entry != nullptr) RetireEntry(item.entry);
-  NoteChange(shard, db, key, false, why);
+  NoteChange(shard, db, key, Kind::kValue, why);
 }
 
 // Removes what has expired from some segments; the shard's lock is held. Returns how many.
@@ -320,7 +374,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
     if (somebody_cares || tells) {
       KeyText room;
       const absl::string_view key = KeyIn(d.item, room);
-      NoteChange(shard, db, HashedKey(key, d.hash), false, "expired");
+      NoteChange(shard, db, HashedKey(key, d.hash), Kind::kValue, "expired");
       Notify(EventClass::kExpired, "expired", db, key);
     } else {
       ++changes_;
@@ -428,7 +482,7 @@ bool Unit::SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms) {
   } else {
     CopyTo(db, key, ViewOf(item), deadline_ms);
   }
-  NoteChange(shard, db, key, true);
+  NoteChange(shard, db, key, Kind::kDeadline);
   return true;
 }
 
@@ -441,7 +495,7 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
     shard.tables[db].load(std::memory_order_relaxed)->SaveBefore(key);
     item.entry->ResizeBuffer(size);
     AddBytes(shard, db, item.entry->memory_bytes(), before);
-    NoteChange(shard, db, key, false);
+    NoteChange(shard, db, key, Kind::kValue);
     return {item.entry->buffer().data, size};
   }
   const KeyView old = item ? ViewOf(item) : KeyView{};
@@ -449,6 +503,46 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
   if (item) std::memcpy(fresh->buffer().data, old.bytes.data(), std::min(size, old.bytes.size()));
   Publish(shard, db, key, fresh);
   return {fresh->buffer().data, size};
+}
+
+Collection& Unit::EditCollection(DbIndex db, const HashedKey& key) {
+  Shard& shard = ShardOf(key);
+  Table& table = *shard.tables[db].load(std::memory_order_relaxed);
+  const Item item = table.Find(key);
+  if (item.entry == nullptr || item.entry->form() != EntryForm::kCollection) Stop("there is no collection to change");
+  table.SaveBefore(key);
+  return *item.entry->holder().collection;
+}
+
+Collection& Unit::CreateCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> empty) {
+  Shard& shard = ShardOf(key);
+  Collection& collection = *empty;
+  // Of a key that was not changed before in this unit the log knows that nothing is there, unless it has expired and stays.
+  const Table* table = shard.tables[db].load(std::memory_order_relaxed);
+  const bool absent = table == nullptr || !table->Find(key);
+  const Kind kind = absent && LastChangeOf(db, key) == nullptr ? Kind::kCollection : Kind::kValue;
+  Publish(shard, db, key, Entry::MakeHolder(*shard.heap, key, std::move(empty), kNoDeadline), kind);
+  return collection;
+}
+
+bool Unit::CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command) {
+  Shard& shard = ShardOf(key);
+  const Item item = shard.tables[db].load(std::memory_order_relaxed)->Find(key);
+  Holder& holder = item.entry->holder();
+  const size_t bytes = holder.collection->memory_bytes();
+  AddBytes(shard, db, bytes, holder.bytes);
+  holder.bytes = bytes;
+  if (holder.collection->gone()) {
+    RemoveItem(shard, db, key);
+    return true;
+  }
+  if (!command.empty()) NoteDelta(shard, db, key, command);
+  return false;
+}
+
+void Unit::SetCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> value, int64_t deadline_ms) {
+  Shard& shard = ShardOf(key);
+  Publish(shard, db, key, Entry::MakeHolder(*shard.heap, key, std::move(value), deadline_ms), Kind::kValue);
 }
 
 // Gives `to` what `view` shows, with this deadline; form and replay counter go along.
@@ -459,6 +553,8 @@ void Unit::CopyTo(DbIndex to_db, const HashedKey& to, const KeyView& view, int64
     SetRecord(to_db, to, Unpack(view.bytes, view.deadline_ms), deadline_ms);
     const Item item = shard.tables[to_db].load(std::memory_order_relaxed)->Find(to);
     if (item.entry->replays() != nullptr) item.entry->replays()->store(replays, std::memory_order_relaxed);
+  } else if (view.collection != nullptr) {
+    SetCollection(to_db, to, view.collection->Clone(), deadline_ms);
   } else if (view.edited) {
     Entry* fresh = Entry::MakeBuffer(*shard.heap, to, view.bytes.size(), view.bytes.size(), deadline_ms);
     std::memcpy(fresh->buffer().data, view.bytes.data(), view.bytes.size());

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "storage/shard.h"
+#include "storage/snapshot/rdb_writer.h"
 #include "storage/store.h"
 
 namespace idemd::storage {
@@ -20,6 +21,8 @@ void Unit::Commit() {
     changed_.clear();
     texts_.clear();
     touched_ = 0;
+    deltas_.clear();
+    delta_text_.clear();
     store_.stats_.Add(StorageStats::kChanges, std::exchange(changes_, 0));
     whole_effects_.clear();
     serve_all_ = false;
@@ -176,15 +179,27 @@ void Unit::AppendEffects() {
     } else {
       const KeyView view = ViewOf(item);
       effect.deadline_ms = view.deadline_ms;
-      if (change.deadline_only) {
-        effect.kind = effect.deadline_ms == kNoDeadline ? EffectKind::kPersist : EffectKind::kExpireAt;
-      } else {
+      if (change.value == Change::Value::kWhole) {
         effect.kind = EffectKind::kSet;
         effect.value = view.bytes;
-        if (view.type == ValueType::kRecord) {
+        if (view.type != ValueType::kString) {
           if (texts.size() == texts_used) texts.emplace_back();
-          effect.value = StringValue(view, texts[texts_used++]);
+          std::string& text = texts[texts_used++];
+          if (view.type == ValueType::kRecord) {
+            effect.value = StringValue(view, text);
+          } else {
+            effect.kind = EffectKind::kRestore;
+            effect.value = text = DumpPayload(*view.collection);
+          }
         }
+      } else {
+        for (uint32_t i = change.first_delta; i != kNoDelta; i = deltas_[i].next) {
+          effect.kind = EffectKind::kCommand;
+          effect.value = absl::string_view(delta_text_.data() + deltas_[i].at, deltas_[i].size);
+          effects.push_back(effect);
+        }
+        if (!change.deadline) continue;
+        effect.kind = effect.deadline_ms == kNoDeadline ? EffectKind::kPersist : EffectKind::kExpireAt;
       }
     }
     effects.push_back(effect);

@@ -74,6 +74,7 @@ void Unit::Show(const Item& item, absl::FunctionRef<void(absl::string_view key, 
   KeyView view = ViewOf(item);
   if (Expired(view.deadline_ms)) return;
   if (view.edited) view.bytes = {};
+  view.collection = nullptr;
   KeyText room;
   each(KeyIn(item, room), view);
 }

@@ -48,6 +48,7 @@ void GetBit(Context& c) {
   if (!ReadBitOffset(c, 2, &offset)) return;
   std::string text;
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
+  if (!CheckString(c, view)) return;
   c.reply.Integer(BitAt(storage::StringValue(view, text), offset) ? 1 : 0);
 }
 
@@ -108,6 +109,7 @@ void BitCount(Context& c) {
   std::string text;
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
   if (!view) return c.reply.Integer(0);
+  if (!CheckString(c, view)) return;
   const absl::string_view bytes = storage::StringValue(view, text);
   const size_t words = c.words.size();
   if (words == 2) return c.reply.Integer(CountOnes(bytes));
@@ -162,6 +164,7 @@ void BitPos(Context& c) {
   std::string text;
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
   if (!view) return c.reply.Integer(bit == 1 ? -1 : 0);
+  if (!CheckString(c, view)) return;
   const absl::string_view bytes = storage::StringValue(view, text);
   BitRange range;
   bool open = false;

@@ -225,6 +225,7 @@ void GetFields(Context& c, const Operations& operations) {
   std::string text;
   c.unit.ReportMisses(true);
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
+  if (!CheckString(c, view)) return;
   const absl::string_view bytes = storage::StringValue(view, text);
   c.reply.Array(operations.size());
   for (const FieldOperation& operation : operations) {

@@ -74,6 +74,7 @@ void BitOp(Context& c) {
   for (size_t i = 1; i < keys.size(); ++i) {
     const storage::KeyView view = c.unit.Find(c.db(), keys[i]);
     CountRead(c, view);
+    if (!CheckString(c, view)) return;
     sources.push_back(view.type == storage::ValueType::kRecord
                           ? storage::StringValue(view, texts.emplace_back())
                           : view.bytes);

@@ -2,7 +2,9 @@
 //
 // A record travels as its text, and is a record again where it arrives.
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -25,10 +27,10 @@ void Dump(Context& c) {
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
   if (!view) return c.reply.Null();
   const bool compressed = c.services.settings.Text("rdbcompression") == "yes";
+  const auto strings = compressed ? storage::RdbStrings::kCompressed : storage::RdbStrings::kPlain;
+  if (view.collection != nullptr) return c.reply.Bulk(storage::DumpPayload(*view.collection, strings));
   std::string text;
-  c.reply.Bulk(storage::DumpPayload(
-      storage::StringValue(view, text),
-      compressed ? storage::RdbStrings::kCompressed : storage::RdbStrings::kPlain));
+  c.reply.Bulk(storage::DumpPayload(storage::StringValue(view, text), strings));
 }
 
 struct RestoreOptions {
@@ -83,7 +85,8 @@ void ReplyNoValue(Context& c, const absl::Status& status) {
 void Restore(Context& c) {
   RestoreOptions options;
   if (!ReadRestoreOptions(c, &options)) return;
-  const absl::StatusOr<std::string> value = storage::ReadDumpPayload(c.words[3]);
+  std::unique_ptr<storage::Collection> collection;
+  const absl::StatusOr<std::string> value = storage::ReadDumpPayload(c.words[3], &collection);
   const HashedKey key = c.Key(1);
   c.unit.Lock(key);
   if (!options.replace && c.unit.Find(c.db(), key)) return c.reply.Error(errors::kBusyKey);
@@ -104,7 +107,10 @@ void Restore(Context& c) {
     // What it replaces counts as deleted before, so the key is new.
     const bool replaces = options.replace && c.services.store.WantsEvent(storage::EventClass::kNew) &&
                           c.unit.Find(c.db(), key, /*touch=*/false);
-    c.unit.SetString(c.db(), key, *value, deadline_ms);
+    if (collection != nullptr)
+      c.unit.SetCollection(c.db(), key, std::move(collection), deadline_ms);
+    else
+      c.unit.SetString(c.db(), key, *value, deadline_ms);
     if (replaces) c.Notify(storage::EventClass::kNew, "new", key);
     c.Notify(storage::EventClass::kGeneric, "restore", key);
   }

@@ -58,7 +58,7 @@ void Touch(Context& c) {
 
 void Type(Context& c) {
   // Whoever asks for the type does not use the key.
-  c.reply.Simple(c.unit.Find(c.db(), c.Key(1), /*touch=*/false) ? "string" : "none");
+  c.reply.Simple(storage::ValueTypeName(c.unit.Find(c.db(), c.Key(1), /*touch=*/false).type));
 }
 
 // The common part of RENAME and RENAMENX. False: the reply was written.

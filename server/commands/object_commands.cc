@@ -17,6 +17,7 @@ constexpr size_t kEmbeddedBytesMax = 44;  // what Redis keeps in one allocation 
 
 // Words that tools know from Redis; a record has one of its own.
 const char* EncodingOf(const KeyView& view) {
+  if (view.collection != nullptr) return view.collection->encoding();
   if (view.type == ValueType::kRecord) return "idem";
   int64_t number = 0;
   if (!view.edited && view.bytes.size() <= kIntegerDigitsMax && protocol::ParseInt64(view.bytes, &number)) return "int";

@@ -53,15 +53,15 @@ void Scan(Context& c) {
   if (!protocol::ParseUint64(c.words[1], &cursor)) return c.reply.Error("ERR invalid cursor");
   ScanOptions options;
   if (!ReadScanOptions(c, &options)) return;
-  const bool type_fits = !options.has_type || absl::EqualsIgnoreCase(options.type, "string");
   // The keys are written behind a place where the heads go once their number and the cursor are known.
   std::string& out = c.reply.buffer();
   const size_t mark = out.size();
   size_t shown = 0;
   const uint64_t next =
       c.unit.Scan(c.db(), cursor, static_cast<uint64_t>(options.count),
-                  [&](absl::string_view key, const storage::KeyView&) {
-                    if (!type_fits || (options.has_match && !protocol::GlobMatch(options.match, key))) return;
+                  [&](absl::string_view key, const storage::KeyView& view) {
+                    if (options.has_type && !absl::EqualsIgnoreCase(options.type, storage::ValueTypeName(view.type))) return;
+                    if (options.has_match && !protocol::GlobMatch(options.match, key)) return;
                     ++shown;
                     c.reply.Bulk(key);
                   });

@@ -99,6 +99,7 @@ void Set(Context& c) {
   if (options.nx || options.xx || options.get || options.keep_ttl || options.comparison) {
     c.unit.ReportMisses(options.get);
     const KeyView old = c.unit.Find(c.db(), key);
+    if ((options.get || options.comparison) && !CheckString(c, old)) return;
     allowed = options.Allows(old);
     if (options.keep_ttl && old) deadline_ms = old.deadline_ms;
     if (options.get) {
@@ -149,7 +150,9 @@ KeyView FindToChange(Context& c, const HashedKey& key) {
 
 void GetSet(Context& c) {
   const HashedKey key = c.Key(1);
-  ReplyValue(c, FindToChange(c, key));
+  const KeyView old = FindToChange(c, key);
+  ReplyValue(c, old);
+  if (old.collection != nullptr) return;
   c.unit.SetString(c.db(), key, c.words[2], kNoDeadline);
   NotifySet(c, key, false);
 }
@@ -158,7 +161,7 @@ void GetDel(Context& c) {
   const HashedKey key = c.Key(1);
   const KeyView view = FindToChange(c, key);
   ReplyValue(c, view);
-  if (!view) return;
+  if (!view || view.collection != nullptr) return;
   c.unit.Remove(c.db(), key);
   c.Notify(EventClass::kGeneric, "del", key);
 }
@@ -182,6 +185,7 @@ void GetEx(Context& c) {
   const HashedKey key = c.Key(1);
   const KeyView view = FindToChange(c, key);
   if (!view) return c.reply.Null();
+  if (!CheckString(c, view)) return;
   int64_t ms = 0;
   int64_t deadline_ms = kNoDeadline;
   if (lifetime && !(ReadLifetime(c, lifetime, &ms) && ToDeadline(c, lifetime, ms, &deadline_ms)))

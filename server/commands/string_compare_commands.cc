@@ -6,6 +6,7 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/string_compare.h"
+#include "server/commands/string_reply.h"
 
 namespace idemd::server {
 namespace {
@@ -18,6 +19,7 @@ void DeleteIf(Context& c, const Comparison& comparison) {
   const HashedKey key = c.Key(1);
   c.unit.Lock(key);
   const KeyView view = c.unit.Find(c.db(), key);
+  if (comparison && !CheckString(c, view)) return;
   const bool deletes = view && (!comparison || comparison.Holds(view));
   if (deletes) {
     c.unit.Remove(c.db(), key);
@@ -42,6 +44,7 @@ void DelEx(Context& c) {
 void Digest(Context& c) {
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
   if (!view) return c.reply.Null();
+  if (!CheckString(c, view)) return;
   std::string text;
   const std::array<char, 16> digest = DigestText(storage::StringValue(view, text));
   c.reply.Bulk(absl::string_view(digest.data(), digest.size()));

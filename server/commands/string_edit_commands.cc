@@ -18,6 +18,7 @@ using storage::ValueType;
 
 void Strlen(Context& c) {
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
+  if (!CheckString(c, view)) return;
   const size_t size = view.type == ValueType::kRecord
                           ? storage::TextSize(storage::Unpack(view.bytes, view.deadline_ms))
                           : view.bytes.size();
@@ -41,7 +42,7 @@ void GetRange(Context& c) {
   if (!c.Int(2, &start) || !c.Int(3, &end)) return;
   std::string text;
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
-  c.reply.Bulk(Slice(storage::StringValue(view, text), start, end));
+  if (CheckString(c, view)) c.reply.Bulk(Slice(storage::StringValue(view, text), start, end));
 }
 
 // Puts `piece` at `offset` of the string that is there (or of an empty one), which grows as far as

@@ -145,16 +145,20 @@ void ReplyMatches(Context& c, const LcsOptions& options, const Common& common) {
   c.reply.Integer(static_cast<int64_t>(common.bytes.size()));
 }
 
-// Copies both values out, so that the table is filled without a lock.
-void CopyValues(Context& c, std::string* a, std::string* b) {
+// Copies both values out, so that the table is filled without a lock. False: one of them is no string.
+bool CopyValues(Context& c, std::string* a, std::string* b) {
   const storage::HashedKey keys[] = {c.Key(1), c.Key(2)};
   c.unit.LockKeys(keys);
   std::string text;
-  const absl::string_view first = storage::StringValue(c.unit.Find(c.db(), keys[0]), text);
-  a->assign(first.data(), first.size());
-  const absl::string_view second = storage::StringValue(c.unit.Find(c.db(), keys[1]), text);
-  b->assign(second.data(), second.size());
+  std::string* const out[] = {a, b};
+  for (size_t i = 0; i < 2; ++i) {
+    const storage::KeyView view = c.unit.Find(c.db(), keys[i]);
+    if (view.collection != nullptr) return false;
+    const absl::string_view value = storage::StringValue(view, text);
+    out[i]->assign(value.data(), value.size());
+  }
   if (!c.unit.sealed()) c.unit.Commit();
+  return true;
 }
 
 void Lcs(Context& c) {
@@ -162,7 +166,7 @@ void Lcs(Context& c) {
   if (!ReadOptions(c, &options)) return;
   std::string a;
   std::string b;
-  CopyValues(c, &a, &b);
+  if (!CopyValues(c, &a, &b)) return c.reply.Error("ERR The specified keys must contain string values");
   constexpr size_t kLongest = UINT32_MAX - 1;
   if (a.size() >= kLongest || b.size() >= kLongest) return c.reply.Error(errors::kLcsTooLong);
   // Neither product overflows: both factors are below 2^32, and the limit is far below 2^62.

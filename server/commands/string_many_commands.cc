@@ -26,13 +26,15 @@ KeyList KeysAt(Context& c, size_t step) {
 
 void Mget(Context& c) {
   c.reply.Array(c.words.size() - 1);
-  if (c.words.size() == 2) return ReplyValue(c, c.unit.Find(c.db(), c.Key(1)));
+  // What is no string is as though it were not there.
+  const auto reply = [&c](const KeyView& view) { view.collection == nullptr ? ReplyValue(c, view) : c.reply.Null(); };
+  if (c.words.size() == 2) return reply(c.unit.Find(c.db(), c.Key(1)));
   const KeyList keys = KeysAt(c, 1);
   c.unit.LockKeys(keys);
   for (const HashedKey& key : keys) {
     const KeyView view = c.unit.Find(c.db(), key);
     CountRead(c, view);
-    ReplyValue(c, view);
+    reply(view);
   }
 }
 

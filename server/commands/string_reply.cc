@@ -24,7 +24,7 @@ void ReplyValue(Context& c, const KeyView& view) {
     c.reply.Bulk(view.bytes);
   } else if (!view) {
     c.reply.Null();
-  } else {
+  } else if (CheckString(c, view)) {
     ReplyRecord(c, view);
   }
 }
@@ -35,7 +35,7 @@ void CountRead(Context& c, const KeyView& view) {
 }
 
 bool CheckPlain(Context& c, const KeyView& view) {
-  if (view.type != ValueType::kRecord) return true;
+  if (!view || view.type == ValueType::kString) return true;
   c.reply.Error(errors::kWrongType);
   return false;
 }

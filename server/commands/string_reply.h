@@ -13,14 +13,21 @@
 
 namespace idemd::server {
 
-// The value as a bulk, null when there is none. Straight from the view but for records.
+// The value as a bulk, null when there is none, WRONGTYPE when it is a collection. Straight from the view but for records.
 void ReplyValue(Context& c, const storage::KeyView& view);
 
 // Reads under a lock are not counted by storage, which takes them for the first half of a write;
 // these are none.
 void CountRead(Context& c, const storage::KeyView& view);
 
-// False, with WRONGTYPE written: a record, of which no part may be changed.
+// False, with WRONGTYPE written: a collection.
+[[nodiscard]] inline bool CheckString(Context& c, const storage::KeyView& view) {
+  if (view.collection == nullptr) return true;
+  c.reply.Error(protocol::errors::kWrongType);
+  return false;
+}
+
+// False, with WRONGTYPE written: a collection, or a record, of which no part may be changed.
 [[nodiscard]] bool CheckPlain(Context& c, const storage::KeyView& view);
 
 // False, with the error written: `size` + `more` bytes are above proto-max-bulk-len.

@@ -64,6 +64,14 @@ void AppendOne(absl::Span<const Effect> run, std::string& out) {
       if (effect.deadline_ms == storage::kNoDeadline) return;
       Append("$4\r\nPXAT\r\n", out);
       return AppendWord(Deadline(effect), out);
+    case EffectKind::kRestore:
+      Append("*6\r\n$7\r\nRESTORE\r\n", out);
+      AppendWord(effect.key, out);
+      AppendWord(effect.deadline_ms == storage::kNoDeadline ? int64_t{0} : Deadline(effect), out);
+      AppendWord(effect.value, out);
+      return Append("$7\r\nREPLACE\r\n$6\r\nABSTTL\r\n", out);
+    case EffectKind::kCommand:
+      return Append(effect.value, out);
     case EffectKind::kDelete:
       out.push_back('*');
       AppendNumber(static_cast<int64_t>(run.size()) + 1, out);

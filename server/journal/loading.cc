@@ -39,17 +39,30 @@ class StoreSink final : public LoadSink {
  public:
   StoreSink(storage::Loader& loader, const Persistence::Replay& replay, int64_t delay_us)
       : loader_(loader), replay_(replay), delay_us_(delay_us) {}
+  void Expect(DbIndex db, uint64_t keys) override { loader_.Expect(db, keys); }
   void Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) override {
     if (delay_us_ > 0 && ++keys_ % kKeysPerDelay == 0) std::this_thread::sleep_for(std::chrono::microseconds(delay_us_ * kKeysPerDelay));
     loader_.Set(db, key, value, deadline_ms);
+    ahead_ = true;
   }
-  void Delete(DbIndex db, absl::string_view key) override { loader_.Delete(db, key); }
-  void SetDeadline(DbIndex db, absl::string_view key, int64_t deadline_ms) override { loader_.SetDeadline(db, key, deadline_ms); }
+  void SetCollection(DbIndex db, absl::string_view key, std::unique_ptr<storage::Collection> value, int64_t deadline_ms) override {
+    loader_.SetCollection(db, key, std::move(value), deadline_ms);
+    ahead_ = true;
+  }
+  void Delete(DbIndex db, absl::string_view key) override {
+    loader_.Delete(db, key);
+    ahead_ = true;
+  }
+  void SetDeadline(DbIndex db, absl::string_view key, int64_t deadline_ms) override {
+    loader_.SetDeadline(db, key, deadline_ms);
+    ahead_ = true;
+  }
   void FlushDb(DbIndex db) override { loader_.FlushDb(db); }
   void FlushAll() override { loader_.FlushAll(); }
   void SwapDb(DbIndex a, DbIndex b) override { loader_.SwapDb(a, b); }
   absl::Status Other(const std::vector<absl::string_view>& words, DbIndex* db) override {
-    loader_.Wait();
+    // Commands are run here and now, so what was read before them has to be in the tables.
+    if (std::exchange(ahead_, false)) loader_.Wait();
     if (!replay_) return absl::UnimplementedError(absl::StrCat("the command ", words[0].substr(0, 32)));
     return replay_(words, db);
   }
@@ -60,6 +73,7 @@ class StoreSink final : public LoadSink {
   const Persistence::Replay& replay_;
   const int64_t delay_us_;
   int64_t keys_ = 0;
+  bool ahead_ = false;  // the loader's workers may still be putting in what it was given
 };
 
 }  // namespace
@@ -282,6 +296,9 @@ absl::Status Persistence::Impl::Close(bool save_dump) {
   if (log_on() && result.ok()) {
     const LogEnd end = journal_.end();
     manifest_.clean = CleanStop{end.name, end.bytes, end.sum};
+    const storage::Unit unit(*store_);
+    for (DbIndex db = 0; db < storage::kDatabases; ++db)
+      if (const uint64_t keys = unit.Size(db); keys != 0) manifest_.clean->keys.emplace_back(db, keys);
     result = directory_.PrepareManifest(manifest_);
     if (result.ok()) result = directory_.PublishManifest();
   }

@@ -51,6 +51,15 @@ Applied ApplyCommand(const std::vector<absl::string_view>& words, DbIndex* db, L
   } else if (name == "SET" && n == 5 && words[3] == "PXAT") {
     if (!absl::SimpleAtoi(words[4], &ms) || ms < 1) return Applied::kWrong;
     sink.Set(*db, words[1], words[2], ms);
+  } else if (name == "RESTORE" && n == 6 && words[4] == "REPLACE" && words[5] == "ABSTTL") {
+    std::unique_ptr<storage::Collection> collection;
+    const absl::StatusOr<std::string> text = storage::ReadDumpPayload(words[3], &collection);
+    if (!absl::SimpleAtoi(words[2], &ms) || ms < 0 || !text.ok()) return Applied::kWrong;
+    const int64_t deadline_ms = ms == 0 ? storage::kNoDeadline : ms;
+    if (collection == nullptr)
+      sink.Set(*db, words[1], *text, deadline_ms);
+    else
+      sink.SetCollection(*db, words[1], std::move(collection), deadline_ms);
   } else if (name == "DEL" && n >= 2) {
     for (size_t i = 1; i < n; ++i) sink.Delete(*db, words[i]);
   } else if (name == "PEXPIREAT" && n == 3) {
@@ -138,11 +147,16 @@ absl::Status Recovery::LoadRdb(const std::string& path, File& file, uint64_t siz
         break;
       case storage::RdbItem::Kind::kSizes:
         promised += item->keys;
+        // A file may say what it likes; in so many bytes there are hardly more.
+        sink_.Expect(item->db, std::min(item->keys, size / kEntryBytesMin));
         break;
       case storage::RdbItem::Kind::kEntry:
         ++keys;
         if ((keys & 1023) == 0) counters_.keys.fetch_add(1024, std::memory_order_relaxed);
-        sink_.Set(item->db, item->name, item->value, item->deadline_ms);
+        if (item->collection == nullptr)
+          sink_.Set(item->db, item->name, item->value, item->deadline_ms);
+        else if (!item->collection->gone())
+          sink_.SetCollection(item->db, item->name, std::move(item->collection), item->deadline_ms);
         break;
       case storage::RdbItem::Kind::kEnd: {
         counters_.keys.fetch_add(keys & 1023, std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,17 @@ namespace idemd::server {
 class LoadSink {
  public:
   virtual ~LoadSink() = default;
+  // A hint: about so many keys come for that database.
+  virtual void Expect(storage::DbIndex db, uint64_t keys) = 0;
   virtual void Set(storage::DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) = 0;
+  virtual void SetCollection(storage::DbIndex db, absl::string_view key, std::unique_ptr<storage::Collection> value,
+                             int64_t deadline_ms) = 0;
   virtual void Delete(storage::DbIndex db, absl::string_view key) = 0;
   virtual void SetDeadline(storage::DbIndex db, absl::string_view key, int64_t deadline_ms) = 0;
   virtual void FlushDb(storage::DbIndex db) = 0;
   virtual void FlushAll() = 0;
   virtual void SwapDb(storage::DbIndex a, storage::DbIndex b) = 0;
-  // A command of a log that a Redis wrote, other than those above; may change *db.
+  // Another command of a log: a part of a collection, or anything that a Redis wrote; may change *db.
   virtual absl::Status Other(const std::vector<absl::string_view>& words, storage::DbIndex* db) = 0;
 };
 

@@ -42,7 +42,9 @@ absl::Status Recovery::ApplyBatch(const std::string& path, absl::string_view com
     if (!named) return Damaged(path, "it does not begin with its name");
     if (words.size() == 1 && (words[0] == "MULTI" || words[0] == "EXEC")) continue;  // batches are whole, so units are
     const bool needs_db = words[0] != "SELECT" && words[0] != "FLUSHALL" && words[0] != "SWAPDB";
-    if ((needs_db && db == kNoDb) || ApplyCommand(words, &db, sink_) != Applied::kYes)
+    Applied applied = needs_db && db == kNoDb ? Applied::kWrong : ApplyCommand(words, &db, sink_);
+    if (applied == Applied::kOther && sink_.Other(words, &db).ok()) applied = Applied::kYes;
+    if (applied != Applied::kYes)
       return Damaged(path, absl::StrCat("a batch holds a command that idemd does not write: ", words[0].substr(0, 32)));
   }
   return named ? absl::OkStatus() : Damaged(path, "it does not begin with its name");
@@ -115,7 +117,7 @@ absl::Status Recovery::LoadOwnLog(const ManifestFile& listed, bool first, bool l
     found_.torn_bytes = 0;
     if (found_.manifest.files.empty()) {
       // The first start ever ended here: nobody was told anything.
-      found_.end.name = "-";
+      found_.end.name = std::string(1, '-');
       found_.kind = Recovered::Kind::kFresh;
     }
     return absl::OkStatus();
@@ -128,6 +130,10 @@ absl::Status Recovery::LoadOwn() {
   found_.kind = Recovered::Kind::kOwn;
   found_.end = LogEnd{"-", 0, 0, 0};
   const Manifest manifest = found_.manifest;
+  if (manifest.clean.has_value()) {
+    const uint64_t most = counters_.bytes_total.load(std::memory_order_relaxed) / kEntryBytesMin;
+    for (const auto& [db, keys] : manifest.clean->keys) sink_.Expect(db, std::min(keys, most));
+  }
   if (const ManifestFile* base = manifest.base()) {
     const std::string path = directory_.PathOf(base->name);
     absl::StatusOr<Opened> opened = Open(path);

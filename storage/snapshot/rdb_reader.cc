@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "storage/collection/rdb_collection.h"
 #include "storage/snapshot/crc64.h"
 #include "storage/snapshot/rdb_format.h"
 #include "storage/snapshot/rdb_scanner.h"
@@ -140,13 +141,19 @@ bool RdbReader::Impl::Entry(uint64_t at, uint8_t type, RdbItem& item) {
     return scan.Damaged(at, absl::StrCat("there is no type ", int{type}));
   scan.Reading("a key");
   if (!scan.String(name, &item.name)) return false;
-  if (type != kRdbString)
+  const ReadRdbCollection read = type == kRdbString ? nullptr : RdbCollectionReader(type);
+  if (type != kRdbString && read == nullptr)
     return scan.Refused(at, absl::StrCat("key ", QuotedRdbKey(item.name), " of database ", db,
                                          " is ", type_name, ", which this version does not have"));
   scan.input().Keep(&item.name, &name.bytes);
   scan.Reading("the value");
   scan.OfKey(&item.name);
-  if (!scan.String(value, &item.value)) return false;
+  if (read != nullptr) {
+    item.collection = read(type, scan);
+    if (item.collection == nullptr) return false;
+  } else if (!scan.String(value, &item.value)) {
+    return false;
+  }
   scan.OfKey(nullptr);
   scan.input().Keep(nullptr, nullptr);
   item.kind = RdbItem::Kind::kEntry;
@@ -238,7 +245,7 @@ uint32_t RdbReader::version() const { return impl_->version; }
 uint64_t RdbReader::offset() const { return impl_->scan.input().offset(); }
 bool RdbReader::has_sum() const { return impl_->has_sum; }
 
-absl::StatusOr<std::string> ReadDumpPayload(absl::string_view payload) {
+absl::StatusOr<std::string> ReadDumpPayload(absl::string_view payload, std::unique_ptr<Collection>* collection) {
   if (payload.size() < kDumpFooterBytes) return absl::InvalidArgumentError("no version and sum");
   const absl::string_view summed = payload.substr(0, payload.size() - sizeof(uint64_t));
   absl::string_view body = payload.substr(0, payload.size() - kDumpFooterBytes);
@@ -257,10 +264,17 @@ absl::StatusOr<std::string> ReadDumpPayload(absl::string_view payload) {
   if (!scan.Byte(&type)) return scan.failure();
   const char* type_name = RdbTypeName(type);
   if (type_name == nullptr) return absl::DataLossError(absl::StrCat("there is no type ", type));
-  if (type != kRdbString) return absl::UnimplementedError(type_name);
+  const ReadRdbCollection read = collection == nullptr ? nullptr : RdbCollectionReader(type);
+  if (type != kRdbString && read == nullptr) return absl::UnimplementedError(type_name);
   scan.Reading("the value");
   absl::string_view value;
-  if (!scan.String(hold, &value)) return scan.failure();
+  if (read != nullptr) {
+    *collection = read(type, scan);
+    if (*collection == nullptr) return scan.failure();
+    if ((*collection)->gone()) return absl::DataLossError("an empty collection");
+  } else if (!scan.String(hold, &value)) {
+    return scan.failure();
+  }
   if (!scan.input().AtEnd()) return absl::DataLossError("more than one value");
   return std::string(value);
 }

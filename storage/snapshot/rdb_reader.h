@@ -1,7 +1,7 @@
 // Reads an RDB file, versions 1 to 12, piece by piece.
 //
-// Strings in every encoding are understood. Every other type of value, functions and modules are
-// refused by name, never skipped. The sum is checked; a sum of 0 says that its writer had switched
+// Strings in every encoding are understood, and the collections of storage/collection/rdb_collection.h.
+// Every other type of value, functions and modules are refused by name, never skipped. The sum is checked; a sum of 0 says that its writer had switched
 // it off, and versions below 5 have none: has_sum() tells. Entries come before the sum does, so
 // none of them may be served before kEnd came.
 //
@@ -27,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "storage/clock.h"
+#include "storage/collection/collection.h"
 #include "storage/effect.h"
 
 namespace idemd::storage {
@@ -35,7 +36,8 @@ struct RdbItem {
   enum class Kind : uint8_t { kAux, kDatabase, kSizes, kEntry, kEnd };
   Kind kind = Kind::kEnd;
   absl::string_view name;                // kAux; kEntry: the key
-  absl::string_view value;               // kAux, kEntry
+  absl::string_view value;               // kAux, kEntry: a string
+  std::unique_ptr<Collection> collection;  // kEntry: any other type
   DbIndex db = 0;                        // kDatabase, kEntry
   int64_t deadline_ms = kNoDeadline;     // kEntry; may have passed
   uint64_t keys = 0, with_deadline = 0;  // kSizes: what the writer said that comes in this database
@@ -62,8 +64,9 @@ class RdbReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// The value in a DUMP payload. InvalidArgument: version or sum are wrong. DataLoss: no value, or
+// The value in a DUMP payload: the string, or "" and the collection. InvalidArgument: version or sum are wrong. DataLoss: no value, or
 // more than one. Unimplemented: a type that idemd does not have; the text is its name.
-[[nodiscard]] absl::StatusOr<std::string> ReadDumpPayload(absl::string_view payload);
+[[nodiscard]] absl::StatusOr<std::string> ReadDumpPayload(absl::string_view payload,
+                                                          std::unique_ptr<Collection>* collection = nullptr);
 
 }  // namespace idemd::storage

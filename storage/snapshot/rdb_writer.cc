@@ -1,9 +1,8 @@
-// The bytes of an RDB file. The encodings are those that Redis would choose.
+// The bytes of an RDB file.
 #include "storage/snapshot/rdb_writer.h"
 
-#include <lzf.h>
-
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "storage/snapshot/crc64.h"
@@ -21,73 +20,16 @@ void AppendLittle(Int value, std::string& out) {
   out.append(bytes, sizeof(Int));
 }
 
-// Longer lengths are big-endian.
-void AppendLength(uint64_t n, std::string& out) {
-  if (n < kRdbLength14) return AppendByte(static_cast<unsigned>(n), out);
-  if (n < 1u << 14) {
-    AppendByte(kRdbLength14 | static_cast<unsigned>(n >> 8), out);
-    return AppendByte(static_cast<unsigned>(n & 0xff), out);
-  }
-  const bool wide = n > UINT32_MAX;
-  AppendByte(wide ? kRdbLength64 : kRdbLength32, out);
-  for (int shift = wide ? 56 : 24; shift >= 0; shift -= 8) AppendByte(n >> shift & 0xff, out);
+void AppendDeadline(int64_t deadline_ms, std::string& out) {
+  if (deadline_ms == kNoDeadline) return;
+  AppendByte(kRdbDeadlineMs, out);
+  AppendLittle(deadline_ms, out);
 }
 
-// Decimal numbers of 32 bits, written as anybody would write them, take one, two or four bytes.
-bool AppendAsInteger(absl::string_view text, std::string& out) {
-  if (text.empty() || text.size() > 11) return false;
-  const bool negative = text[0] == '-';
-  const absl::string_view digits = text.substr(negative ? 1 : 0);
-  if (digits.empty() || (digits[0] == '0' && text.size() > 1)) return false;
-  int64_t value = 0;
-  for (const char c : digits) {
-    if (c < '0' || c > '9') return false;
-    value = value * 10 + (c - '0');
-  }
-  if (negative) value = -value;
-  if (value >= INT8_MIN && value <= INT8_MAX) {
-    AppendByte(kRdbInt8, out);
-    AppendLittle(static_cast<int8_t>(value), out);
-  } else if (value >= INT16_MIN && value <= INT16_MAX) {
-    AppendByte(kRdbInt16, out);
-    AppendLittle(static_cast<int16_t>(value), out);
-  } else if (value >= INT32_MIN && value <= INT32_MAX) {
-    AppendByte(kRdbInt32, out);
-    AppendLittle(static_cast<int32_t>(value), out);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-// The mark, the compressed length, the length, the compressed bytes. As for Redis it must gain four
-// bytes at least. False: nothing was appended.
-bool AppendCompressed(absl::string_view text, std::string& out) {
-  constexpr size_t kHeaderMax = 1 + 5 + 5;
-  const size_t at = out.size(), packed_at = at + kHeaderMax;
-  const size_t packed_max = text.size() - 4;
-  out.resize(packed_at + packed_max);
-  const unsigned packed = lzf_compress(text.data(), static_cast<unsigned>(text.size()),
-                                       &out[packed_at], static_cast<unsigned>(packed_max));
-  out.resize(packed_at + packed);
-  if (packed == 0) {
-    out.resize(at);
-    return false;
-  }
-  std::string header(1, static_cast<char>(kRdbLzf));  // short: no allocation
-  AppendLength(packed, header);
-  AppendLength(text.size(), header);
-  out.replace(at, kHeaderMax, header);
-  return true;
-}
-
-void AppendString(absl::string_view text, RdbStrings strings, std::string& out) {
-  if (AppendAsInteger(text, out)) return;
-  if (strings == RdbStrings::kCompressed && text.size() >= kRdbCompressMin &&
-      text.size() <= kRdbCompressMax && AppendCompressed(text, out))
-    return;
-  AppendLength(text.size(), out);
-  out.append(text.data(), text.size());
+std::string WithFooter(std::string out) {
+  AppendLittle(kRdbVersion, out);
+  AppendLittle(Crc64(0, out), out);
+  return out;
 }
 
 }  // namespace
@@ -96,31 +38,36 @@ void AppendRdbHeader(std::string& out) { out += absl::StrFormat("REDIS%04d", kRd
 
 void AppendRdbAux(absl::string_view name, absl::string_view value, std::string& out) {
   AppendByte(kRdbAux, out);
-  AppendString(name, RdbStrings::kPlain, out);
-  AppendString(value, RdbStrings::kPlain, out);
+  AppendRdbString(name, RdbStrings::kPlain, out);
+  AppendRdbString(value, RdbStrings::kPlain, out);
 }
 
 void AppendRdbSelect(DbIndex db, std::string& out) {
   AppendByte(kRdbSelect, out);
-  AppendLength(db, out);
+  AppendRdbLength(db, out);
 }
 
 void AppendRdbDatabase(DbIndex db, uint64_t keys, uint64_t with_deadline, std::string& out) {
   AppendRdbSelect(db, out);
   AppendByte(kRdbSizes, out);
-  AppendLength(keys, out);
-  AppendLength(with_deadline, out);
+  AppendRdbLength(keys, out);
+  AppendRdbLength(with_deadline, out);
 }
 
 void AppendRdbEntry(absl::string_view key, absl::string_view value, int64_t deadline_ms,
                     std::string& out, RdbStrings strings) {
-  if (deadline_ms != kNoDeadline) {
-    AppendByte(kRdbDeadlineMs, out);
-    AppendLittle(deadline_ms, out);
-  }
+  AppendDeadline(deadline_ms, out);
   AppendByte(kRdbString, out);
-  AppendString(key, strings, out);
-  AppendString(value, strings, out);
+  AppendRdbString(key, strings, out);
+  AppendRdbString(value, strings, out);
+}
+
+void AppendRdbEntry(absl::string_view key, const Collection& collection, int64_t deadline_ms,
+                    std::string& out, RdbStrings strings) {
+  AppendDeadline(deadline_ms, out);
+  AppendByte(collection.rdb_type(), out);
+  AppendRdbString(key, strings, out);
+  collection.AppendRdb(strings, out);
 }
 
 void AppendRdbEnd(std::string& out) { AppendByte(kRdbEnd, out); }
@@ -128,10 +75,15 @@ void AppendRdbEnd(std::string& out) { AppendByte(kRdbEnd, out); }
 std::string DumpPayload(absl::string_view value, RdbStrings strings) {
   std::string out;
   AppendByte(kRdbString, out);
-  AppendString(value, strings, out);
-  AppendLittle(kRdbVersion, out);
-  AppendLittle(Crc64(0, out), out);
-  return out;
+  AppendRdbString(value, strings, out);
+  return WithFooter(std::move(out));
+}
+
+std::string DumpPayload(const Collection& value, RdbStrings strings) {
+  std::string out;
+  AppendByte(value.rdb_type(), out);
+  value.AppendRdb(strings, out);
+  return WithFooter(std::move(out));
 }
 
 }  // namespace idemd::storage

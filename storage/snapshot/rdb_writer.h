@@ -4,7 +4,6 @@
 // Source    the RDB format as Redis 7.0 writes it (redis/src/rdb.h, rdb.c): opcodes, lengths,
 //           string encodings.
 // Threads   functions on the caller's string; nothing is shared.
-// Stack     compressing takes 256 KiB of the caller's.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +11,13 @@
 
 #include "absl/strings/string_view.h"
 #include "storage/clock.h"
+#include "storage/collection/collection.h"
 #include "storage/effect.h"
+#include "storage/snapshot/rdb_strings.h"
 
 namespace idemd::storage {
 
 inline constexpr uint16_t kRdbVersion = 10;
-// Whether strings may be compressed, when that makes them shorter: the setting rdbcompression.
-enum class RdbStrings : uint8_t { kPlain, kCompressed };
-// Redis tries it from 21 bytes on. Whoever encodes an entry holds a shard's lock, and short texts
-// hardly gain: a consumed record's line of 107 bytes loses 7 of them, for 0.15 us.
-inline constexpr size_t kRdbCompressMin = 128;
-// Longer strings go out as they are, for the same reason: at this size it takes 0.1 ms.
-inline constexpr size_t kRdbCompressMax = size_t{64} << 10;
-
 void AppendRdbHeader(std::string& out);
 void AppendRdbAux(absl::string_view name, absl::string_view value, std::string& out);
 // SELECTDB, and how many keys and deadlines come: a hint for whoever loads.
@@ -33,10 +26,14 @@ void AppendRdbSelect(DbIndex db, std::string& out);
 // One key that holds a string, with its deadline.
 void AppendRdbEntry(absl::string_view key, absl::string_view value, int64_t deadline_ms,
                     std::string& out, RdbStrings strings = RdbStrings::kCompressed);
+// One key that holds a collection.
+void AppendRdbEntry(absl::string_view key, const Collection& collection, int64_t deadline_ms,
+                    std::string& out, RdbStrings strings = RdbStrings::kCompressed);
 // EOF; the eight bytes of the sum over everything before follow it.
 void AppendRdbEnd(std::string& out);
 
 // The payload of DUMP: type, value, version, sum.
 std::string DumpPayload(absl::string_view value, RdbStrings strings = RdbStrings::kCompressed);
+std::string DumpPayload(const Collection& value, RdbStrings strings = RdbStrings::kCompressed);
 
 }  // namespace idemd::storage

@@ -43,17 +43,21 @@ class Snapshot::Impl {
         AppendRdbEntry(key, Shapes::Instance().At(static_cast<uint8_t>(item.shape)).value,
                        DeadlineOfCell(item.cell, of_.deadline_base_ms), bytes);
       } else {
-        const int64_t deadline_ms = item.entry->deadline_ms();
-        absl::string_view value = item.entry->value();
-        if (item.entry->is_record()) {
-          text_.clear();
-          AppendText(Unpack(value, deadline_ms), text_);
-          value = text_;
-        }
-        AppendRdbEntry(key, value, deadline_ms, bytes);
+        SaveEntry(key, *item.entry);
       }
       ++keys;
       if (bytes.size() - told >= kTellBytes) Tell();
+    }
+    void SaveEntry(absl::string_view key, const Entry& entry) {
+      const int64_t deadline_ms = entry.deadline_ms();
+      if (entry.form() == EntryForm::kCollection) return AppendRdbEntry(key, *entry.holder().collection, deadline_ms, bytes);
+      absl::string_view value = entry.value();
+      if (entry.is_record()) {
+        text_.clear();
+        AppendText(Unpack(value, deadline_ms), text_);
+        value = text_;
+      }
+      AppendRdbEntry(key, value, deadline_ms, bytes);
     }
     void Tell() {
       const size_t more = bytes.size() - std::exchange(told, bytes.size());

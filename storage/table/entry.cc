@@ -46,9 +46,9 @@ Entry::Layout Entry::LayoutOf(const HashedKey& key, EntryForm form, size_t value
     }
     at += 1 + TailBytes(key.tail.kind);
   }
-  if (form == EntryForm::kBuffer) {
+  if (form == EntryForm::kBuffer || form == EntryForm::kCollection) {
     layout.value_at = Aligned(at);
-    layout.bytes = layout.value_at + sizeof(Buffer);
+    layout.bytes = layout.value_at + (form == EntryForm::kBuffer ? sizeof(Buffer) : sizeof(Holder));
   } else {
     layout.value_at = at + VarintBytes(value_size);
     layout.bytes = layout.value_at + value_size;
@@ -61,7 +61,7 @@ Entry* Entry::Make(Heap& heap, const HashedKey& key, EntryForm form, size_t valu
   const Layout layout = LayoutOf(key, form, value_size, wide, true);
   const uint64_t deadline = deadline_ms == kNoDeadline || wide ? kNone : static_cast<uint64_t>(deadline_ms);
   const uint64_t word = deadline << kDeadlineAt | (wide ? kWide : 0) | static_cast<uint64_t>(key.tail.kind) << kKindAt |
-                        static_cast<uint64_t>(form);
+                        WordOf(form);
   auto* const entry = new (heap.Allocate(layout.bytes)) Entry(word);
   if (form != EntryForm::kRecord) new (&entry->counter()) std::atomic<uint32_t>(0);
   if (wide) new (&entry->wide()) std::atomic<int64_t>(deadline_ms);
@@ -80,7 +80,7 @@ Entry* Entry::Make(Heap& heap, const HashedKey& key, EntryForm form, size_t valu
     std::memcpy(at, key.tail.word, TailBytes(key.tail.kind));
     at += TailBytes(key.tail.kind);
   }
-  if (form != EntryForm::kBuffer) WriteVarint(at, value_size);
+  if (form != EntryForm::kBuffer && form != EntryForm::kCollection) WriteVarint(at, value_size);
   return entry;
 }
 
@@ -88,7 +88,7 @@ Entry* Entry::MakeShaped(Heap& heap, const HashedKey& key, uint32_t shape, int64
   const size_t tail_bytes = TailBytes(key.tail.kind);
   const uint64_t deadline = deadline_ms == kNoDeadline ? kNone : static_cast<uint64_t>(deadline_ms);
   const uint64_t word = deadline << kDeadlineAt | uint64_t{shape} << kShapeAt | kShaped |
-                        static_cast<uint64_t>(key.tail.kind) << kKindAt | static_cast<uint64_t>(EntryForm::kString);
+                        static_cast<uint64_t>(key.tail.kind) << kKindAt | WordOf(EntryForm::kString);
   auto* const entry = new (heap.Allocate(kWordBytes + tail_bytes)) Entry(word);
   std::memcpy(reinterpret_cast<char*>(entry) + kWordBytes, key.tail.word, tail_bytes);
   return entry;
@@ -100,6 +100,13 @@ Entry* Entry::MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t c
   if (data == nullptr) throw std::bad_alloc();
   Entry* entry = Make(heap, key, EntryForm::kBuffer, sizeof(Buffer), deadline_ms);
   new (&entry->buffer()) Buffer{data, size, capacity};
+  return entry;
+}
+
+Entry* Entry::MakeHolder(Heap& heap, const HashedKey& key, std::unique_ptr<Collection> collection, int64_t deadline_ms) {
+  Entry* entry = Make(heap, key, EntryForm::kCollection, sizeof(Holder), deadline_ms);
+  const size_t bytes = collection->memory_bytes();
+  new (&entry->holder()) Holder{collection.release(), bytes};
   return entry;
 }
 
@@ -131,6 +138,7 @@ void Entry::ResizeBuffer(size_t size) {
 
 void Entry::Destroy(Entry* entry) {
   if (entry->form() == EntryForm::kBuffer) std::free(entry->buffer().data);
+  if (entry->form() == EntryForm::kCollection) delete entry->holder().collection;
   const size_t size = entry->size_bytes();
   entry->~Entry();
   Heap::Free(entry, size);
@@ -224,6 +232,10 @@ const Buffer& Entry::buffer() const {
   return *reinterpret_cast<const Buffer*>(bytes() + Aligned(static_cast<size_t>(AfterKey() - bytes())));
 }
 
+const Holder& Entry::holder() const {
+  return *reinterpret_cast<const Holder*>(bytes() + Aligned(static_cast<size_t>(AfterKey() - bytes())));
+}
+
 bool Entry::set_deadline_ms(int64_t at) {
   if (is_record()) return false;
   const uint64_t word = word_.load(std::memory_order_relaxed);
@@ -241,6 +253,8 @@ size_t Entry::size_bytes() const {
   if (shaped()) return kWordBytes + TailBytes(kind());
   if (form() == EntryForm::kBuffer)
     return static_cast<size_t>(reinterpret_cast<const char*>(&buffer()) - bytes()) + sizeof(Buffer);
+  if (form() == EntryForm::kCollection)
+    return static_cast<size_t>(reinterpret_cast<const char*>(&holder()) - bytes()) + sizeof(Holder);
   const absl::string_view v = value();
   return static_cast<size_t>(v.data() - bytes()) + v.size();
 }
@@ -248,6 +262,7 @@ size_t Entry::size_bytes() const {
 size_t Entry::memory_bytes() const {
   size_t size = Heap::ClassBytes(size_bytes());
   if (form() == EntryForm::kBuffer) size += malloc_usable_size(buffer().data);
+  if (form() == EntryForm::kCollection) size += holder().bytes;
   return size;
 }
 

@@ -8,32 +8,36 @@
 //
 // The first word:
 //
-//   63                                    16 15     8  7   6      5   4      2 1    0
-//   +---------------------------------------+--------+---+------+------+--------+------+
-//   | deadline, unix ms; all ones for none  | shape  | - |shaped| wide | kind   | form |
-//   +---------------------------------------+--------+---+------+------+--------+------+
+//   63                                    16 15     8  7    6      5   4      2 1    0
+//   +---------------------------------------+--------+----+------+------+--------+------+
+//   | deadline, unix ms; all ones for none  | shape  |form|shaped| wide | kind   | form |
+//   +---------------------------------------+--------+----+------+------+--------+------+
 //
 // shaped  a string whose prefix and value are those of a shape (storage/key/shapes.h): the tail at 8 is all that follows.
 //         So a token takes 32 bytes, and a key that was inline keeps its value in one byte when it goes out of line.
 // kind    TailKind: of a key with a tail its bytes are kept, and the prefix once for all (storage/key/prefixes.h).
 // wide    the deadline is beyond the year 10 889 and has a word of its own at 16; the body begins at 24.
-// counter kString and kBuffer: second of the last use. kDone: replays. kRecord has none; its body begins at 8.
-// Sizes are varints. A Buffer lies 8-aligned.
+// form    its third bit stands apart.
+// counter kString, kBuffer and kCollection: second of the last use. kDone: replays. kRecord has none; its body begins at 8.
+// Sizes are varints. A Buffer, or a Holder, lies 8-aligned.
 //
 // Threads     made and destroyed by the holder of the shard's lock (destroyed through the epochs); what may change after
 //             it was published is atomic, everything else is immutable.
 // Invariants  [E1] A key, and the value of every form but kBuffer, never change once a slot holds the entry: a new value
 //                  is a new entry.
 //             [E2] kBuffer is a large string that is edited in place: its bytes are read under the shard's lock only.
+//             [E4] kCollection is changed in place: it is looked at under the shard's lock only.
 //             [E3] The deadline of a record never changes: its packed form leans on it (storage/record/record.h).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/string_view.h"
 #include "storage/clock.h"
+#include "storage/collection/collection.h"
 #include "storage/key/hashed_key.h"
 #include "storage/key/shapes.h"
 #include "storage/memory/heap.h"
@@ -46,12 +50,19 @@ enum class EntryForm : uint8_t {
   kBuffer,  // value bytes in a Buffer, edited in place under the lock
   kRecord,  // a packed record that is not done
   kDone,    // a packed record that is done; its replay counter moves
+  kCollection,  // a hash, list, set, sorted set or stream, changed in place under the lock
 };
 
 struct Buffer {
   char* data = nullptr;
   uint64_t size = 0;
   uint64_t capacity = 0;
+};
+
+// What a kCollection holds: the collection, which the entry owns, and the bytes it is counted with.
+struct Holder {
+  Collection* collection = nullptr;
+  uint64_t bytes = 0;
 };
 
 // Room for the text of a key with a tail.
@@ -67,18 +78,19 @@ class Entry {
   // Makes an unpublished entry. `value_size` bytes at value_data() are the caller's to fill before it is published.
   static Entry* Make(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms);
   static Entry* MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t capacity, int64_t deadline_ms);
+  static Entry* MakeHolder(Heap& heap, const HashedKey& key, std::unique_ptr<Collection> collection, int64_t deadline_ms);
   // A string with the shape's value; the key has a tail, and the shape's prefix and kind. Not for deadlines that are wide.
   static Entry* MakeShaped(Heap& heap, const HashedKey& key, uint32_t shape, int64_t deadline_ms);
   static bool CanBeShaped(const HashedKey& key, size_t value_size, int64_t deadline_ms) {
     return key.tail.kind != TailKind::kNone && value_size <= kShapeValueBytesMax &&
            (deadline_ms == kNoDeadline || static_cast<uint64_t>(deadline_ms) < kNone);
   }
-  // The same in another place, for compaction; not for kBuffer.
+  // The same in another place, for compaction; not for what owns something beside it.
   static Entry* MakeCopy(Heap& heap, const Entry& of);
   // Frees an entry that no slot and no reader holds any more.
   static void Destroy(Entry* entry);
   static void DestroyRetired(void* at) { Destroy(static_cast<Entry*>(at)); }  // for the epochs
-  // What such an entry takes, allocator rounding included (of a Buffer: without its data).
+  // What such an entry takes, allocator rounding included (without what a Buffer or Holder owns).
   static size_t MemoryBytes(const HashedKey& key, EntryForm form, size_t value_size);
   static size_t MemoryBytesShaped(const HashedKey& key);
 
@@ -102,13 +114,17 @@ class Entry {
   }
 
   absl::string_view Text(KeyText& room) const;
-  EntryForm form() const { return static_cast<EntryForm>(word_.load(std::memory_order_relaxed) & kFormMask); }
-  bool is_record() const { return form() >= EntryForm::kRecord; }
-  // [E1] for kString and records; for kBuffer only under the lock [E2].
+  EntryForm form() const { return FormOf(word_.load(std::memory_order_relaxed)); }
+  bool is_record() const { return form() == EntryForm::kRecord || form() == EntryForm::kDone; }
+  // Whether it is changed in place and so looked at under the lock only, and owns something beside it: kBuffer, kCollection.
+  bool in_place() const { return form() == EntryForm::kBuffer || form() == EntryForm::kCollection; }
+  // [E1] for kString and records; for kBuffer only under the lock [E2]. Not for kCollection.
   absl::string_view value() const;
   char* value_data() { return const_cast<char*>(value().data()); }
   Buffer& buffer() { return const_cast<Buffer&>(static_cast<const Entry*>(this)->buffer()); }
   const Buffer& buffer() const;
+  Holder& holder() { return const_cast<Holder&>(static_cast<const Entry*>(this)->holder()); }
+  const Holder& holder() const;
   // Grows (zero-filled) or keeps a kBuffer's size; holder of the shard's lock.
   void ResizeBuffer(size_t size);
 
@@ -125,12 +141,16 @@ class Entry {
   // kDone: replies of the stored answer since it was stored or loaded.
   std::atomic<uint32_t>* replays() const { return form() == EntryForm::kDone ? &counter() : nullptr; }
 
-  // Bytes of this entry as allocated (without a Buffer's data), and with the allocator's rounding and all.
+  // Bytes of this entry as allocated (without what it owns), and with the allocator's rounding and all.
   size_t size_bytes() const;
   size_t memory_bytes() const;
 
  private:
-  static constexpr uint64_t kFormMask = 3, kWide = 32, kShaped = 64, kNone = (uint64_t{1} << 48) - 1;
+  static constexpr uint64_t kWide = 32, kShaped = 64, kNone = (uint64_t{1} << 48) - 1;
+  static EntryForm FormOf(uint64_t word) { return static_cast<EntryForm>((word & 3) | (word >> 5 & 4)); }
+  static uint64_t WordOf(EntryForm form) {
+    return (static_cast<uint64_t>(form) & 3) | (static_cast<uint64_t>(form) & 4) << 5;
+  }
   static constexpr uint32_t kKindAt = 2, kShapeAt = 8, kDeadlineAt = 16;
   static constexpr size_t kWordBytes = 8, kCounterBytes = 4, kWideBodyAt = 24;
   static constexpr uint8_t kLiteralPrefix = 255;
@@ -155,7 +175,7 @@ class Entry {
   size_t key_at() const {
     const uint64_t word = word_.load(std::memory_order_relaxed);
     if ((word & kWide) != 0) return kWideBodyAt;
-    return static_cast<EntryForm>(word & kFormMask) == EntryForm::kRecord ? kWordBytes : kWordBytes + kCounterBytes;
+    return FormOf(word) == EntryForm::kRecord ? kWordBytes : kWordBytes + kCounterBytes;
   }
   std::atomic<uint32_t>& counter() const {
     return *reinterpret_cast<std::atomic<uint32_t>*>(const_cast<char*>(bytes()) + kWordBytes);
