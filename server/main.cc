@@ -21,14 +21,17 @@
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/commands/commands_page.h"
+#include "server/commands/pause.h"
 #include "server/commands/replay.h"
 #include "server/commands/services.h"
 #include "server/commands/shutdown.h"
 #include "server/commands/table.h"
 #include "server/journal/persistence.h"
 #include "server/net/server.h"
-#include "server/pubsub/keyspace_events.h"
+#include "server/pubsub/event_router.h"
 #include "server/pubsub/pubsub.h"
+#include "server/pubsub/tracking.h"
+#include "server/steady_time.h"
 #include "server/ticker.h"
 #include "server/version.h"
 #include "storage/clock.h"
@@ -342,10 +345,14 @@ int Serve(Settings& settings) {
                     .persistence = &persistence};
   ConnectSettings(settings, store, slowlog, latency, native);
   ConnectCollections(settings);
-  KeyspaceEvents events(*services.pubsub, [&store](storage::EventClasses classes) { store.WantEvents(classes); });
+  EventRouter events(*services.pubsub, *services.tracking,
+                     [&store](storage::EventClasses classes) { store.WantEvents(classes); });
   store.SetEventSink(&events);
-  settings.OnChange({"notify-keyspace-events"}, [&settings, &events] {
-    events.Set(ClassesOf(settings.notify_keyspace_events.load(std::memory_order_relaxed)));
+  services.pause->OnChange([&store](bool paused) { store.SetFrozen(paused); });
+  settings.OnChange({"notify-keyspace-events", "tracking-table-max-keys"}, [&settings, &events, &services] {
+    events.SetKeyspaceEvents(ClassesOf(settings.notify_keyspace_events.load(std::memory_order_relaxed)));
+    services.tracking->SetMaxKeys(
+        static_cast<uint64_t>(settings.tracking_table_max_keys.load(std::memory_order_relaxed)));
     return absl::OkStatus();
   });
   if (absl::Status applied = settings.RunHooks(); !applied.ok()) return Fail(applied.message());
@@ -393,6 +400,7 @@ int Serve(Settings& settings) {
     stats.Sample(time->BootNs() / 1'000'000, store.memory_bytes());
     if (++samples % kSamplesPerSecond == 0) Discipline(clock, &jumps);
     if (!persistence.loading()) persistence.Tick();
+    services.pause->Tick(SteadyMs());
     return kSamplePeriod;
   });
 

@@ -23,6 +23,7 @@ namespace idemd::server {
 struct CommandSpec;
 struct CommandEntry;
 struct Subscriptions;  // server/pubsub/subscription.h
+struct Tracker;        // server/pubsub/tracking.h
 
 // What CLIENT LIST and CLIENT KILL see of a connection. Written by its own thread: numbers as relaxed atomics, texts
 // under the mutex.
@@ -51,6 +52,11 @@ struct ClientInfo {
   std::atomic<uint32_t> channels{0};
   std::atomic<uint32_t> patterns{0};
   std::atomic<uint32_t> shard_channels{0};
+  // CLIENT TRACKING.
+  std::atomic<bool> tracking{false};
+  std::atomic<bool> tracking_broadcast{false};
+  std::atomic<bool> tracking_broken{false};  // the client that messages are redirected to is gone; written by any thread
+  std::atomic<int64_t> redirect{-1};         // its id; 0: nowhere else, -1: no tracking
 
   mutable storage::Mutex mutex;
   std::string name ABSL_GUARDED_BY(mutex);
@@ -124,8 +130,13 @@ struct Session : storage::EventOrigin {
   std::vector<std::shared_ptr<const std::string>> shown;
 
   std::shared_ptr<Subscriptions> subscriptions;  // null before the first
+  std::shared_ptr<Tracker> tracker;              // null before the first CLIENT TRACKING ON
+  // While a script runs: the keys it declared, which count as read when it reads any key at all.
+  const std::vector<std::string>* script_keys = nullptr;
   // Messages that the command under way has sent to its own connection: they leave with its reply.
   std::string pushes;
+  // The same for what it must not keep in its cache any longer: behind the reply.
+  std::string invalidations;
   // Parts of the reply that CLIENT REPLY does not silence, while it silences.
   std::vector<std::pair<size_t, size_t>> unsilenced;
 

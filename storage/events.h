@@ -35,6 +35,9 @@ enum class EventClass : uint32_t {
   kKeyMiss = 1u << 11,  // m: a read found nothing
   kModule = 1u << 12,   // d
   kNew = 1u << 13,      // n: a key was added
+  // What has no letter: any change of a key, whatever it was (named "expired" where nobody made it), and all keys gone.
+  kChanged = 1u << 30,
+  kFlushed = 1u << 31,
 };
 
 using EventClasses = uint32_t;  // a set of them

@@ -205,7 +205,10 @@ Loader::Loader(Store& store, unsigned workers) : impl_(std::make_unique<Impl>(st
 }
 Loader::~Loader() { Finish(); }
 
-void Loader::Expect(DbIndex db, uint64_t keys) { impl_->expected[db].store(keys, std::memory_order_relaxed); }
+void Loader::Expect(DbIndex db, uint64_t keys) {
+  std::atomic<uint64_t>& expected = impl_->expected[db];
+  expected.store(std::max(keys, expected.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+}
 void Loader::Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) {
   impl_->saw_records |= LooksLikeRecord(value);
   impl_->Add(OpKind::kSet, db, key, value, deadline_ms);

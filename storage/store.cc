@@ -129,6 +129,7 @@ bool Store::SweepInTime(int64_t now) {
 
 // Returns whether it stopped before all was done, so that waiters are served in time in a storm of expiries.
 bool Store::SweepExpired() {
+  if (frozen_.load(std::memory_order_relaxed)) return false;
   size_t removed = 0;
   const int64_t now = clock_.NowMs();
   const uint32_t first = sweep_from_;

@@ -219,10 +219,10 @@ class Unit {
   Table& TableFor(Shard& shard, DbIndex db);
   void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind = Kind::kValue);
   void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms, Kind kind = Kind::kValue);
-  void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key);
+  void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why = "");
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
   void MarkPending(Shard& shard, uint64_t hash);
-  void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind);
+  void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "");
   void NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command);
   Change* LastChangeOf(DbIndex db, const HashedKey& key);
   HashedKey KeyOf(const Change& change) const {
@@ -303,6 +303,8 @@ class Store {
   // While a log is replayed nothing expires: see loader.h.
   void SetReplaying(bool replaying) { replaying_.store(replaying, std::memory_order_relaxed); }
 
+  // Keys that expire are absent, but stay where they are and are told to nobody, until it is switched off (CLIENT PAUSE).
+  void SetFrozen(bool frozen) { frozen_.store(frozen, std::memory_order_relaxed); }
   // Removes keys whose deadline has passed and serves waiters whose lease, delay or patience has run out. One thread
   // calls it in a loop; returns the effective time at which it wants to be called again.
   int64_t Tick();
@@ -349,6 +351,7 @@ class Store {
   StorageStats stats_;
   std::unique_ptr<Impl> impl_;
   std::atomic<bool> replaying_{false};  // writer: the loader's thread; readers: units
+  std::atomic<bool> frozen_{false};  // writer: SetFrozen(); readers: units and Tick(), for keys that have expired
   std::atomic<EventClasses> wanted_events_{0};  // writer: WantEvents(); readers: units
   EventSink* event_sink_ = nullptr;
   // Tick()'s own.

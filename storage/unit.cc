@@ -201,9 +201,10 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
 Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
   const Item item = table == nullptr ? Item{} : table->Find(key);
-  if (item && Expired(DeadlineOf(item))) {
+  const bool expired = item && Expired(DeadlineOf(item));
+  if (expired && !store_.frozen_.load(std::memory_order_relaxed)) {
     store_.stats_.Add(StorageStats::kExpired);
-    RemoveItem(shard, db, key);
+    RemoveItem(shard, db, key, "expired");
     Notify(EventClass::kExpired, "expired", db, key.bytes);
     return {};
   }
@@ -211,7 +212,7 @@ Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
     const Lsn lsn = shard.LsnOf(key.hash).load(std::memory_order_relaxed);
     if (lsn != kLsnPending) Need(lsn);  // pending: changed by this very unit
   }
-  return item;
+  return expired ? Item{} : item;
 }
 
 void Unit::CountReplay(const KeyView& view) {
@@ -252,8 +253,9 @@ void Unit::MarkPending(Shard& shard, uint64_t hash) {
 }
 
 // Nobody wants to know: then a change needs no copy of its key. Nobody can begin to while the shard's lock is held.
-void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind) {
+void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why) {
   ++changes_;
+  Notify(EventClass::kChanged, why, db, key.bytes);
   if (!store_.impl_->Logs() && shard.lines.empty() && shard.watched.empty()) return;
   // Mostly it is the last one, again. What is told twice is told right; only commands are put to what was told before.
   Change* change = kind == Kind::kCollection || changed_.empty() ? LastChangeOf(db, key) : &changed_.back();
@@ -347,13 +349,13 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
   NoteChange(shard, db, key, kind);
 }
 
-void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key) {
+void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why) {
   MarkPending(shard, key.hash);
   const Item item = shard.tables[db].load(std::memory_order_relaxed)->Take(key);
   AddBytes(shard, db, 0, BytesOf(item));
   CountDeadline(shard, db, DeadlineOf(item), kNoDeadline);
   if (item.entry != nullptr) RetireEntry(item.entry);
-  NoteChange(shard, db, key, Kind::kValue);
+  NoteChange(shard, db, key, Kind::kValue, why);
 }
 
 // Removes what has expired from some segments; the shard's lock is held. Returns how many.
@@ -364,7 +366,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
   std::vector<Table::Due> due;
   *more = table->CollectDue(now_ms(), store_.impl_->deadline_base_ms.load(std::memory_order_relaxed), max_segments, due);
   const bool somebody_cares = store_.impl_->Logs() || !shard.lines.empty() || !shard.watched.empty();
-  const bool tells = store_.WantsEvent(EventClass::kExpired);
+  const bool tells = store_.WantsEvent(EventClass::kExpired) || store_.WantsEvent(EventClass::kChanged);
   size_t bytes = 0;
   for (const Table::Due& d : due) {
     MarkPending(shard, d.hash);
@@ -372,8 +374,8 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
     if (somebody_cares || tells) {
       KeyText room;
       const absl::string_view key = KeyIn(d.item, room);
-      NoteChange(shard, db, HashedKey(key, d.hash), Kind::kValue);
-      if (tells) RememberEvent(EventClass::kExpired, "expired", db, key);
+      NoteChange(shard, db, HashedKey(key, d.hash), Kind::kValue, "expired");
+      Notify(EventClass::kExpired, "expired", db, key);
     } else {
       ++changes_;
     }
@@ -466,6 +468,7 @@ bool Unit::SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms) {
   if (before == deadline_ms) {
     // Nothing to log, but whoever watches the key sees a write, as in Redis.
     if (!shard.watched.empty()) shard.watched.Touch(WaitLines::Name(db, key.bytes));
+    Notify(EventClass::kChanged, "", db, key.bytes);
     return true;
   }
   MarkPending(shard, key.hash);
@@ -514,8 +517,10 @@ Collection& Unit::EditCollection(DbIndex db, const HashedKey& key) {
 Collection& Unit::CreateCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> empty) {
   Shard& shard = ShardOf(key);
   Collection& collection = *empty;
-  // Of a key that was not changed before in this unit the log knows that nothing is there.
-  const Kind kind = LastChangeOf(db, key) == nullptr ? Kind::kCollection : Kind::kValue;
+  // Of a key that was not changed before in this unit the log knows that nothing is there, unless it has expired and stays.
+  const Table* table = shard.tables[db].load(std::memory_order_relaxed);
+  const bool absent = table == nullptr || !table->Find(key);
+  const Kind kind = absent && LastChangeOf(db, key) == nullptr ? Kind::kCollection : Kind::kValue;
   Publish(shard, db, key, Entry::MakeHolder(*shard.heap, key, std::move(empty), kNoDeadline), kind);
   return collection;
 }

@@ -27,7 +27,11 @@ void Unit::Commit() {
     whole_effects_.clear();
     serve_all_ = false;
   }
-  if (events_ != nullptr) [[unlikely]] TellEvents();
+  if (events_ != nullptr) [[unlikely]] {
+    // Those who waited get their answers before they are told of what these changed.
+    if (!served_.empty()) ResolveServed();
+    TellEvents();
+  }
   borrowed_ = 0;
   Unlock();
   if (!served_.empty()) ResolveServed();

@@ -132,6 +132,7 @@ void Unit::MarkAllPending() {
 
 void Unit::FlushDb(DbIndex db) {
   MarkAllPending();
+  Notify(EventClass::kFlushed, "", db, {});
   for (Shard& shard : store_.impl_->shards) DropTable(shard, db);
   Effect effect;
   effect.kind = EffectKind::kFlushDb;
@@ -142,6 +143,7 @@ void Unit::FlushDb(DbIndex db) {
 
 void Unit::FlushAll() {
   MarkAllPending();
+  Notify(EventClass::kFlushed, "", 0, {});
   for (Shard& shard : store_.impl_->shards)
     for (DbIndex db = 0; db < kDatabases; ++db) DropTable(shard, db);
   Effect effect;

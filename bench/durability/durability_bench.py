@@ -6,6 +6,7 @@
 Prints markdown tables; medians over interleaved rounds. CPU is the server's own, from /proc. One I/O thread each.
 """
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -88,13 +89,13 @@ def sync_table(idemd, rounds):
                   f"{redis[1] / ours[1]:.2f} | {ours[0] / bare[0]:.2f} | {ours[1] / bare[1]:.2f} |")
 
 
-def fill(port, keys):
-    """`keys` tokens of 36 characters with the value 1 and a lifetime."""
+def fill(port, keys, numbered=False):
+    """`keys` tokens of 36 characters with the value 1 and a lifetime; `numbered`: those that redis-benchmark can name."""
     deadline = int(time.time() * 1000) + 86_400_000
     with Connection(port, timeout=120.0) as client:
         for at in range(0, keys, 10_000):
             n = min(10_000, keys - at)
-            text = os.urandom(16 * n).hex()
+            text = os.urandom(16 * n).hex() if not numbered else "".join(f"00000000000040008000{i:012d}" for i in range(at, at + n))
             batch = bytearray()
             for i in range(0, 32 * n, 32):
                 h = text[i:i + 32]
@@ -141,7 +142,21 @@ def start_table(idemd, keys):
         print(f"| {what if what != 'rewrite' else '(making the snapshot)'} | {redis:.2f} | {ours:.2f} | {redis / ours:.1f} | {files} |")
 
 
-def snapshot_table(idemd, open_loop, keys):
+def open_loop(program, port, seconds, command):
+    """20 000 requests a second, half GET and half SET, each timed from when it was due; `command` is sent after a second."""
+    running = subprocess.Popen([program, "-p", str(port), "-t", "mixed", "-r", "1000000", "--key-space", "uuid", "-d", "1", "--rate", "20000",
+                                "--seconds", str(seconds), "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if command:
+        time.sleep(1)
+        with Connection(port) as client:
+            client.call(command)
+    out = running.communicate()[0]
+    if running.returncode != 0:
+        raise SystemExit(f"idemd-bench failed: {out}")
+    return json.loads(out)[0]["latency_ms"]
+
+
+def snapshot_table(idemd, idemd_bench, keys):
     """20 000 requests a second, at rest and while a dump is made; memory while one is made under full-speed writes."""
     print(f"| {keys:,} tokens, 20 000 requests/s | p50 ms | p99 | p99.9 | longest | snapshot s | memory under full-speed writes |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
@@ -149,17 +164,15 @@ def snapshot_table(idemd, open_loop, keys):
         directory = tempfile.mkdtemp(prefix="idemd-bench-", dir=os.environ.get("IDEMD_BENCH_DIR"))
         server = Process(words + ["--appendonly", "no"], directory)
         server.wait_until_loaded()
-        fill(server.port, keys)
+        fill(server.port, keys, numbered=True)  # full-speed writes replace values, they add no keys
         port = str(server.port)
-        runs = {"at rest": [], "during BGSAVE": ["BGSAVE", "1"]}
-        for what, command in runs.items():
-            out = subprocess.run([open_loop, port, "20000", "10" if not command else "25", "1000000", *command], capture_output=True, text=True, check=True).stdout
-            figures = out.split()
+        for what, command in {"at rest": None, "during BGSAVE": "BGSAVE"}.items():
+            ms = open_loop(idemd_bench, server.port, 25 if command else 10, command)
             with Connection(server.port, timeout=600.0) as client:
                 while b"rdb_bgsave_in_progress:1" in bytes(client.call("INFO", "persistence")):
                     time.sleep(0.05)
                 took = field(client, "rdb_last_bgsave_time_sec") if command else ""
-            print(f"| {name}, {what} | {figures[3]} | {figures[5]} | {figures[7]} | {figures[9]} | {took} | |")
+            print(f"| {name}, {what} | {ms['p50']:.3f} | {ms['p99']:.3f} | {ms['p99.9']:.3f} | {ms['max']:.3f} | {took} | |")
         with Connection(server.port, timeout=600.0) as client:
             before = most = rss(server.process.pid)
             writes = subprocess.Popen(["redis-benchmark", "-p", port, "-c", "50", "-P", "16", "-n", "100000000", "-r", str(keys), "-q", "SET",
@@ -213,13 +226,13 @@ def main():
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--only", choices=("sync", "start", "snapshot"))
     options = parser.parse_args()
-    idemd, open_loop = str(Path(options.build) / "idemd"), str(Path(options.build) / "bench" / "open_loop")
+    idemd, idemd_bench = str(Path(options.build) / "idemd"), str(Path(options.build) / "bench" / "idemd-bench")
     if options.only in (None, "sync"):
         sync_table(idemd, options.rounds)
     if options.only in (None, "start"):
         start_table(idemd, options.keys)
     if options.only in (None, "snapshot"):
-        snapshot_table(idemd, open_loop, options.keys)
+        snapshot_table(idemd, idemd_bench, options.keys)
 
 
 if __name__ == "__main__":

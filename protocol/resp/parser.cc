@@ -1,6 +1,7 @@
 // The request parser: one pass over the bytes, with the place kept when they end early.
 //
-// Words of a request that is there in whole go straight into the batch. When bytes run out, what
+// A request that is there in whole, and has nothing unusual about it, takes one straight run (ReadWhole). All others, from their
+// first byte on: words go straight into the batch; when bytes run out, what
 // was read of the request moves into partial_ as offsets, further words are added there, and all
 // become views once the last one has arrived: a request of many words is never walked again from
 // its start.
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "protocol/number.h"
@@ -18,10 +20,26 @@ namespace {
 
 constexpr int64_t kUnauthenticatedWords = 10;
 constexpr int64_t kUnauthenticatedBulkBytes = 16384;
-// The largest count string that the fast path reads: nine digits always fit an int64.
+// The longest number that the fast path reads.
 constexpr ptrdiff_t kFastDigits = 9;
 // A long request may leave this much room for offsets behind; more is given back.
 constexpr size_t kPartialKeep = 1024;
+
+// The number whose digits begin at *at, and steps behind its line; -1, with *at anywhere, when it is not one that everybody
+// writes, or the line is not there in whole. `end` lies behind the last byte.
+inline int64_t FastNumber(const char** at, const char* end) {
+  const char* p = *at;
+  const ptrdiff_t room = end - p;
+  if (room < 3 || *p < '0' || *p > '9') return -1;
+  int64_t number = *p++ - '0';
+  if (number != 0) {
+    const char* const stop = p + std::min(room - 3, kFastDigits - 1);
+    while (p < stop && *p >= '0' && *p <= '9') number = number * 10 + (*p++ - '0');
+  }
+  if (*p != '\r') return -1;
+  *at = p + 2;
+  return number;
+}
 
 }  // namespace
 
@@ -52,6 +70,14 @@ ParseStatus Parser::Parse(absl::string_view buffer, const ParserLimits& limits, 
     if (batch.requests.size() >= max_requests) return ParseStatus::kFull;
     const absl::string_view rest = buffer.substr(consumed_);
     const size_t first = batch.words.size();
+    if (position_ == 0 && scanned_ == 0 && rest[0] == '*' && ReadWhole(rest, limits, batch)) {
+      batch.requests.push_back({.first = static_cast<uint32_t>(first),
+                                .count = static_cast<uint32_t>(batch.words.size() - first),
+                                .bytes = position_,
+                                .end = consumed_ + position_});
+      consumed_ += std::exchange(position_, 0);
+      continue;
+    }
     const Step step =
         rest[0] == '*' ? ReadRequest(rest, limits, batch) : ReadInline(rest, limits, batch);
     if (step == Step::kMore) return ParseStatus::kNeedMore;
@@ -69,6 +95,30 @@ ParseStatus Parser::Parse(absl::string_view buffer, const ParserLimits& limits, 
   return ParseStatus::kNeedMore;
 }
 
+// False: nothing is changed, and whatever is unusual about the request is for the others to find out.
+bool Parser::ReadWhole(absl::string_view rest, const ParserLimits& limits, Batch& batch) {
+  constexpr int64_t kWordsFast = 32;
+  const char* at = rest.data() + 1;
+  const char* const end = rest.data() + rest.size();
+  const int64_t count = FastNumber(&at, end);
+  if (count <= 0 || count > kWordsFast || limits.unauthenticated) return false;
+  const size_t first = batch.words.size();
+  batch.words.resize(first + static_cast<size_t>(count));
+  absl::string_view* word = batch.words.data() + first;
+  for (absl::string_view* const behind = word + count; word != behind; ++word) {
+    int64_t size = -1;
+    if (at < end && *at == '$') size = FastNumber(&++at, end);
+    if (size < 0 || size > limits.bulk_bytes_max || end - at < size + 2) {
+      batch.words.resize(first);
+      return false;
+    }
+    *word = absl::string_view(at, static_cast<size_t>(size));
+    at += size + 2;
+  }
+  position_ = static_cast<size_t>(at - rest.data());
+  return true;
+}
+
 // Reads the digits up to "\r\n" behind the kind byte at position_, and steps over the line. As in
 // Redis the byte after
 // '\r' is not looked at, it must only be there.
@@ -76,17 +126,6 @@ Parser::Line Parser::ReadNumberLine(absl::string_view rest, const ParserLimits& 
                                     int64_t* value) {
   const char* const begin = rest.data() + position_;
   const char* const end = rest.data() + rest.size();
-  if (scanned_ <= position_ && end - begin > 3) {
-    const char* p = begin + 1;
-    const char* const stop = p + std::min(end - 1 - p, kFastDigits);
-    int64_t number = 0;
-    while (p < stop && *p >= '0' && *p <= '9') number = number * 10 + (*p++ - '0');
-    if (p < stop && *p == '\r' && (begin[1] > '0' || (begin[1] == '0' && p == begin + 2))) {
-      *value = number;
-      position_ = static_cast<size_t>(p + 2 - rest.data());
-      return Line::kNumber;
-    }
-  }
   const char* const from = rest.data() + std::max(position_, scanned_);
   const auto* line_end =
       static_cast<const char*>(std::memchr(from, '\r', static_cast<size_t>(end - from)));

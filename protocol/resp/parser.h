@@ -82,6 +82,7 @@ class Parser {
     size_t size = 0;
   };
 
+  bool ReadWhole(absl::string_view rest, const ParserLimits& limits, Batch& batch);
   Step ReadRequest(absl::string_view rest, const ParserLimits& limits, Batch& batch);
   Step ReadInline(absl::string_view rest, const ParserLimits& limits, Batch& batch);
   Step ReadCount(absl::string_view rest, const ParserLimits& limits);

@@ -131,6 +131,13 @@ constexpr OptionSpec kOptions[] = {
      .doc = "Which events of keys are published, as letters: K and E name the channels "
             "(__keyspace@db__:key, __keyevent@db__:event), g$lshzxetdmn the events, A most of them; empty for none.",
      .number = &S::notify_keyspace_events},
+    {.name = "tracking-table-max-keys",
+     .type = T::kInteger,
+     .initial = "1000000",
+     .group = "network",
+     .doc = "How many keys are remembered as read by clients that track; beyond that some are told to forget; 0 for no "
+            "limit.",
+     .number = &S::tracking_table_max_keys},
 
     // --- general
     {.name = "databases",

@@ -108,7 +108,6 @@ constexpr OptionSpec kOptions[] = {
     Memory("zset-max-listpack-value", "64", 0, "zset-max-ziplist-value"),
     Memory("stream-node-max-bytes", "4096"),
     Integer("stream-node-max-entries", "100", 0, kLong),
-    Integer("tracking-table-max-keys", "1000000", 0, kLong),
 
     // events, scripts and rights
     Integer("busy-reply-threshold", "5000", 0, kLong, "lua-time-limit"),

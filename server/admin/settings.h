@@ -117,6 +117,7 @@ class Settings {
   std::atomic<int64_t> latency_monitor_threshold_ms{0};  // 0: off
   std::atomic<bool> latency_tracking{true};
   std::atomic<int64_t> notify_keyspace_events{0};  // NotifyClass bits
+  std::atomic<int64_t> tracking_table_max_keys{0};  // 0: no limit
   // durability
   std::atomic<bool> appendonly{true};
   std::atomic<int64_t> appendfsync{kFsyncEverysec};

@@ -7,10 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
 #include "server/clients.h"
+#include "server/commands/client_tracking.h"
 #include "server/commands/connection.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/help.h"
+#include "server/commands/pause.h"
 #include "server/commands/session_waiter.h"
 #include "server/commands/table.h"
 #include "server/steady_time.h"
@@ -20,8 +22,6 @@ namespace {
 
 constexpr absl::string_view kNameError =
     "ERR Client names cannot contain spaces, newlines or special characters.";
-constexpr absl::string_view kNoTracking = "ERR CLIENT TRACKING is not supported by this version";
-constexpr absl::string_view kNoPause = "ERR CLIENT PAUSE is not supported by this version";
 
 // Kinds of connections. Replicas do not exist in this version, so two of them match nobody.
 enum class ClientType : uint8_t { kNormal, kMaster, kReplica, kPubSub };
@@ -55,6 +55,9 @@ std::string Flags(const ClientInfo& info) {
   if (info.subscribed()) flags += 'P';
   if (Get(info.queued) >= 0) flags += 'x';
   if (Get(info.blocked)) flags += 'b';
+  if (Get(info.tracking)) flags += 't';
+  if (Get(info.tracking_broken)) flags += 'R';
+  if (Get(info.tracking_broadcast)) flags += 'B';
   if (Get(info.closing)) flags += 'A';
   if (info.unix_socket) flags += 'U';
   if (Get(info.no_evict)) flags += 'e';
@@ -78,7 +81,7 @@ void AppendClientLine(const CommandTable& commands, const ClientInfo& info, std:
                   " omem=", Get(info.output_bytes), " tot-mem=", buffers + sizeof(ClientInfo) + sizeof(Session));
   absl::StrAppend(&out, " events=", Get(info.output_bytes) != 0 ? "rw" : "r", " cmd=",
                   last == nullptr ? std::string("NULL") : commands.EntryOf(*last).full_name,
-                  " user=", info.user, " redir=-1 resp=", Get(info.resp),
+                  " user=", info.user, " redir=", Get(info.redirect), " resp=", Get(info.resp),
                   " lib-name=", info.lib_name, " lib-ver=", info.lib_version, "\n");
 }
 
@@ -296,35 +299,26 @@ void ClientUnblock(Context& c) {
   c.reply.Integer(peer != nullptr && UnblockSession(*peer, with_error) ? 1 : 0);
 }
 
-// Nothing can be paused, so nothing is.
-void ClientUnpause(Context& c) { c.reply.Ok(); }
-
-void ClientPause(Context& c) { c.reply.Error(kNoPause); }
-
-void ClientTracking(Context& c) {
-  bool on = false;
-  if (!OnOff(c, &on)) return;
-  if (on) return c.reply.Error(kNoTracking);
+void ClientUnpause(Context& c) {
+  c.services.pause->End();
   c.reply.Ok();
 }
 
-void ClientCaching(Context& c) {
-  c.reply.Error(
-      "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
-      "OPTOUT mode enabled");
-}
-
-void ClientGetRedir(Context& c) { c.reply.Integer(-1); }
-
-void ClientTrackingInfo(Context& c) {
-  c.reply.Map(3);
-  c.reply.Bulk("flags");
-  c.reply.Set(1);
-  c.reply.Bulk("off");
-  c.reply.Bulk("redirect");
-  c.reply.Integer(-1);
-  c.reply.Bulk("prefixes");
-  c.reply.Array(0);
+void ClientPause(Context& c) {
+  if (c.words.size() > 4) return ReplySubcommandSyntaxError(c);
+  Pause::Mode mode = Pause::Mode::kAll;
+  if (c.words.size() == 4 && absl::EqualsIgnoreCase(c.words[3], "WRITE")) {
+    mode = Pause::Mode::kWrite;
+  } else if (c.words.size() == 4 && !absl::EqualsIgnoreCase(c.words[3], "ALL")) {
+    return c.reply.Error("ERR CLIENT PAUSE mode must be WRITE or ALL");
+  }
+  int64_t ms = 0;
+  if (!c.Int(2, &ms, "ERR timeout is not an integer or out of range")) return;
+  if (ms < 0) return c.reply.Error("ERR timeout is negative");
+  int64_t until_ms = 0;
+  if (__builtin_add_overflow(SteadyMs(), ms, &until_ms)) until_ms = INT64_MAX;
+  if (ms != 0) c.services.pause->Begin(mode, until_ms);
+  c.reply.Ok();
 }
 
 constexpr ArgSpec kTypes[] = {
@@ -482,7 +476,7 @@ constexpr CommandSpec kClientSubcommands[] = {
      .flags = kAdmin | kPlain,
      .group = Group::kConnection,
      .since = "2.9.50",
-     .summary = "Not supported by this version.",
+     .summary = "Holds commands back, all or those that write, for some milliseconds.",
      .args = kPauseArgs},
     {.name = "REPLY",
      .handler = &ClientReply,
@@ -514,8 +508,9 @@ constexpr CommandSpec kClientSubcommands[] = {
      .flags = kPlain,
      .group = Group::kConnection,
      .since = "6.0.0",
-     .summary = "Switches tracking off; switching it on is not supported by this version.",
-     .args = kOnOffArgs},
+     .complexity = "O(1). Some options may introduce additional complexity.",
+     .summary = "Whether this client is told when keys change that it has read.",
+     .args = kTrackingArgs},
     {.name = "TRACKINGINFO",
      .handler = &ClientTrackingInfo,
      .arity = 2,

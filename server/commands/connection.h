@@ -20,5 +20,7 @@ void SelectDb(Session& session, storage::DbIndex db);
 void SetProtocol(Session& session, int resp);
 // Ends all subscriptions without a word (pubsub_commands.cc).
 void EndSubscriptions(Services& services, Session& session);
+// Ends CLIENT TRACKING (client_tracking.cc).
+void EndTracking(Services& services, Session& session);
 
 }  // namespace idemd::server

@@ -118,6 +118,7 @@ void Quit(Context& c) {
 void Reset(Context& c) {
   Session& session = c.session;
   EndSubscriptions(c.services, session);
+  EndTracking(c.services, session);
   DropTransaction(c.services, session);
   if (session.monitor) {
     session.monitor = false;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -16,9 +17,11 @@
 #include "server/admin/settings.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/commands/client_tracking.h"
 #include "server/commands/connection.h"
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
+#include "server/commands/pause.h"
 #include "server/commands/persistence_control.h"
 #include "server/commands/table.h"
 #include "server/commands/transaction.h"
@@ -133,6 +136,12 @@ absl::string_view WithoutCode(absl::string_view error) {
   return error;
 }
 
+// The flags of a command, and of what it runs if it is EXEC.
+uint32_t FlagsOf(const Session& session, const CommandSpec& spec) {
+  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
+  return spec.flags | (runs_queue ? session.transaction->flags_any : 0);
+}
+
 // CLIENT REPLY OFF or SKIP: of the reply from `mark` on, only what is no reply to a command stays.
 void Silence(Session& session, size_t mark, std::string& out) {
   std::string kept;
@@ -180,18 +189,22 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
     }
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
-      RunOne(session, batch.words_of(batch.requests[done]), prepared[i], reply, &now_us);
+      if (!RunOne(session, batch.words_of(batch.requests[done]), prepared[i], reply, &now_us)) return done - first;
     }
   }
   return done - first;
 }
 
-void Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protocol::Writer& reply, int64_t* now_us) {
+bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protocol::Writer& reply, int64_t* now_us) {
   const CommandEntry* const entry = p.entry;
   std::string& out = reply.buffer();
   const size_t mark = out.size();
-  if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipThis;
   const std::string refusal = Refusal(services_, session, p, words);
+  if (services_.pause->on() && refusal.empty() && services_.pause->Holds(FlagsOf(session, *entry->spec)) &&
+      services_.pause->Hold(session)) [[unlikely]] {
+    return false;
+  }
+  if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipThis;
   if (refusal.empty() && session.transaction != nullptr && (entry->spec->flags & kNotQueued) == 0) {
     QueueCommand(session, *entry, words);
     reply.Simple("QUEUED");
@@ -224,6 +237,13 @@ void Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     Silence(session, mark, out);
   if (!session.pushes.empty()) [[unlikely]]
     InsertPushes(session, *entry->spec, mark, out);
+  if (!session.invalidations.empty()) [[unlikely]] {
+    out += session.invalidations;
+    session.invalidations.clear();
+  }
+  if (session.tracker != nullptr && entry != nullptr) [[unlikely]]
+    ForgetCaching(session, *entry);
+  return true;
 }
 
 void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
@@ -231,7 +251,11 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const size_t mark = out.size();
   if (*now_us == 0) *now_us = SteadyUs();
   c.unit.ReportMisses((entry.spec->flags & kReadonly) != 0);
+  std::optional<TrackedRead> tracked;
+  if (TracksReads(c.session, *entry.spec)) [[unlikely]]
+    tracked.emplace(c);
   entry.spec->handler(c);
+  if (tracked) tracked->Remember(c);
   const int64_t end_us = SteadyUs();
   const absl::string_view code = ErrorCode(out, mark);
   c.thread_stats->OnCommand(entry.ordinal, end_us - *now_us, !code.empty());
@@ -243,6 +267,7 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
 
 void Dispatcher::Closed(Session& session) {
   EndSubscriptions(services_, session);
+  EndTracking(services_, session);
   DropTransaction(services_, session);
   if (session.waiter != nullptr) {
     session.waiter->Cancel();

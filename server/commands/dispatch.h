@@ -47,7 +47,8 @@ class Dispatcher {
   ThreadStats& thread_stats() { return *thread_stats_; }
 
  private:
-  void RunOne(Session& session, absl::Span<const absl::string_view> words, const Prepared& p, protocol::Writer& reply,
+  // False: it has to wait (CLIENT PAUSE) and is to be given again.
+  bool RunOne(Session& session, absl::Span<const absl::string_view> words, const Prepared& p, protocol::Writer& reply,
               int64_t* now_us);
 
   Services& services_;

@@ -17,6 +17,7 @@
 #include "server/commands/persistence_control.h"
 #include "server/commands/table.h"
 #include "server/pubsub/pubsub.h"
+#include "server/pubsub/tracking.h"
 #include "server/version.h"
 
 namespace idemd::server {
@@ -88,7 +89,8 @@ void InfoClients(Context& c, std::string& out) {
       .Add("client_recent_max_output_buffer", output_max)
       .Add("blocked_clients", c.services.clients.blocked())
       .Add("monitor_clients", c.services.clients.monitors())
-      .Zeros({"tracking_clients", "clients_in_timeout_table"});
+      .Add("tracking_clients", c.services.tracking->clients())
+      .Add("clients_in_timeout_table", 0);
 }
 
 ProcessMemory MemoryWith(const storage::MemoryStatus& store) {
@@ -167,8 +169,11 @@ void InfoStats(Context& c, std::string& out) {
       .Add("pubsubshard_channels", c.services.pubsub->channels(ChannelSpace::kShard))
       .Zeros({"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
               "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
-              "active_defrag_key_misses", "tracking_total_keys", "tracking_total_items",
-              "tracking_total_prefixes", "unexpected_error_replies"})
+              "active_defrag_key_misses"})
+      .Add("tracking_total_keys", c.services.tracking->keys())
+      .Add("tracking_total_items", c.services.tracking->items())
+      .Add("tracking_total_prefixes", c.services.tracking->prefixes())
+      .Add("unexpected_error_replies", 0)
       .Add("total_error_replies", totals.error_replies)
       .Add("dump_payload_sanitizations", 0)
       .Add("total_reads_processed", totals.reads)

@@ -24,8 +24,12 @@ class CommandTable;   // server/commands/table.h
 class PersistenceControl;  // server/commands/persistence_control.h
 class Shutdown;            // server/commands/shutdown.h
 class PubSub;              // server/pubsub/pubsub.h
+class Tracking;            // server/pubsub/tracking.h
+class Pause;               // server/commands/pause.h
 
 std::shared_ptr<PubSub> MakePubSub();
+std::shared_ptr<Tracking> MakeTracking();
+std::shared_ptr<Pause> MakePause();
 
 struct Services {
   storage::Store& store;
@@ -42,7 +46,10 @@ struct Services {
   int64_t started_ms = 0;      // unix milliseconds
   Shutdown* shutdown = nullptr;    // null: nobody can stop it
   PersistenceControl* persistence = nullptr;  // null: nothing is kept on disk
-  std::shared_ptr<PubSub> pubsub = MakePubSub();  // a part that needs no others
+  // Parts that need no others.
+  std::shared_ptr<PubSub> pubsub = MakePubSub();
+  std::shared_ptr<Tracking> tracking = MakeTracking();
+  std::shared_ptr<Pause> pause = MakePause();
 };
 
 }  // namespace idemd::server

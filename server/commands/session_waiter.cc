@@ -7,10 +7,10 @@
 
 namespace idemd::server {
 
-SessionWaiter::SessionWaiter(Context& c)
-    : peer_(c.session.peer),
-      resp_(c.session.resp),
-      quiet_(c.session.reply_mode == ReplyMode::kSkipThis) {}
+SessionWaiter::SessionWaiter(Session& session)
+    : peer_(session.peer),
+      resp_(session.resp),
+      quiet_(session.reply_mode == ReplyMode::kSkipThis) {}
 
 void SessionWaiter::Resume(storage::Lsn need, Write write) {
   const std::shared_ptr<Peer> peer = peer_.lock();

@@ -24,7 +24,8 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
   virtual bool Unblock(bool with_error) = 0;
 
  protected:
-  explicit SessionWaiter(Context& c);
+  explicit SessionWaiter(Session& session);
+  explicit SessionWaiter(Context& c) : SessionWaiter(c.session) {}
 
   using Write = std::function<void(Session& session, protocol::Writer& reply)>;
   // After Cancel(), or from Resolve(): the session goes on with the reply that `write` makes, which

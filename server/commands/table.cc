@@ -84,12 +84,14 @@ CommandEntry* CommandTable::Add(const CommandSpec& spec, CommandEntry* parent) {
   CheckSpec(spec, entry->full_name);
   IDEMD_CHECK(by_name_.emplace(entry->full_name, entry).second,
               absl::StrCat(entry->full_name, " is declared once"));
+  if (parent == nullptr && entry->full_name.size() <= NameIndex::kNameBytesMax) short_names_.Add(entry->full_name, entry);
   by_spec_.emplace(&spec, entry);
   all_.push_back(entry);
   return entry;
 }
 
 const CommandEntry* CommandTable::Find(absl::string_view name) const {
+  if (name.size() <= NameIndex::kNameBytesMax) return short_names_.Find(name);
   char buffer[kNameBytesMax];
   const auto it = by_name_.find(Lower(name, buffer));
   return it == by_name_.end() || it->second->parent != nullptr ? nullptr : it->second;

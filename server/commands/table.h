@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/commands/command.h"
+#include "server/commands/name_index.h"
 
 namespace idemd::server {
 
@@ -48,6 +49,7 @@ class CommandTable {
   // Views into full_name.
   absl::flat_hash_map<absl::string_view, const CommandEntry*> by_name_;
   absl::flat_hash_map<const CommandSpec*, const CommandEntry*> by_spec_;
+  NameIndex short_names_;  // of the top level
 };
 
 // Positions of the keys among `words` (a complete command); false when they cannot be told.

@@ -21,14 +21,6 @@ namespace {
 // Longer than any batch header: seven numbers of 20 digits, two sums.
 constexpr size_t kHeaderBytesMax = 256;
 
-uint64_t SumOf(absl::string_view header_before_sum, absl::string_view commands) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  XXH3_64bits_update(&state, header_before_sum.data(), header_before_sum.size());
-  XXH3_64bits_update(&state, commands.data(), commands.size());
-  return XXH3_64bits_digest(&state);
-}
-
 void AppendEcho(absl::string_view text, std::string& out) {
   absl::StrAppend(&out, kBatchMark, text.size(), "\r\n", text, "\r\n");
 }
@@ -42,6 +34,14 @@ std::string Field(absl::string_view text) {
 }
 
 }  // namespace
+
+uint64_t SumOf(absl::string_view first, absl::string_view second) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  XXH3_64bits_update(&state, first.data(), first.size());
+  XXH3_64bits_update(&state, second.data(), second.size());
+  return XXH3_64bits_digest(&state);
+}
 
 std::string SumText(uint64_t sum) { return absl::StrCat(absl::Hex(sum, absl::kZeroPad16)); }
 

@@ -33,6 +33,8 @@ struct BatchHeader {
 };
 
 // Sums in text: 16 hexadecimal digits.
+// XXH3-64 over both, one after the other.
+uint64_t SumOf(absl::string_view first, absl::string_view second);
 std::string SumText(uint64_t sum);
 bool ReadSum(absl::string_view text, uint64_t* sum);
 

@@ -2,6 +2,7 @@
 #include "server/journal/directory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -35,7 +36,12 @@ std::string Manifest::Text() const {
   std::string text;
   // In front: who cuts it off cuts off files, too, and that is found out about.
   if (clean.has_value()) {
-    absl::StrAppend(&text, kCleanStop, clean->name, " ", clean->bytes, " ", SumText(clean->sum), "\n");
+    absl::StrAppend(&text, kCleanStop, clean->name, " ", clean->bytes, " ", SumText(clean->sum));
+    const char* before = " ";
+    for (const auto& [db, keys] : clean->keys) absl::StrAppend(&text, std::exchange(before, ","), db, ":", keys);
+    // Nothing else would show that a digit of these is another.
+    if (!clean->keys.empty()) absl::StrAppend(&text, " ", SumText(SumOf(text, "")));
+    text.push_back('\n');
   }
   for (const ManifestFile& file : files)
     absl::StrAppend(&text, "file ", file.name, " seq ", file.number, " type ", file.base ? "b" : "i", "\n");
@@ -48,9 +54,17 @@ namespace {
 bool ReadCleanStop(absl::string_view line, CleanStop* clean) {
   if (!absl::ConsumePrefix(&line, kCleanStop)) return false;
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-  if (words.size() != 3) return false;
+  if (words.size() != 3 && words.size() != 5) return false;
   clean->name = std::string(words[0]);
-  return protocol::ParseUint64(words[1], &clean->bytes) && ReadSum(words[2], &clean->sum);
+  if (!protocol::ParseUint64(words[1], &clean->bytes) || !ReadSum(words[2], &clean->sum)) return false;
+  if (words.size() == 3) return true;
+  for (absl::string_view count : absl::StrSplit(words[3], ',')) {
+    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(count, absl::MaxSplits(':', 1));
+    uint64_t db = 0, keys = 0;
+    if (!protocol::ParseUint64(parts.first, &db) || db >= storage::kDatabases || !protocol::ParseUint64(parts.second, &keys)) return false;
+    clean->keys.emplace_back(static_cast<storage::DbIndex>(db), keys);
+  }
+  return true;  // the sum behind it is compared with the rest of the text
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -39,6 +40,8 @@ struct CleanStop {
   std::string name;
   uint64_t bytes = 0;
   uint64_t sum = 0;  // of the seal
+  // How many keys there were, by database, where there were any: a hint, so that tables can be made that large at once.
+  std::vector<std::pair<storage::DbIndex, uint64_t>> keys = {};
 };
 
 struct Manifest {

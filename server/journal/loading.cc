@@ -296,6 +296,9 @@ absl::Status Persistence::Impl::Close(bool save_dump) {
   if (log_on() && result.ok()) {
     const LogEnd end = journal_.end();
     manifest_.clean = CleanStop{end.name, end.bytes, end.sum};
+    const storage::Unit unit(*store_);
+    for (DbIndex db = 0; db < storage::kDatabases; ++db)
+      if (const uint64_t keys = unit.Size(db); keys != 0) manifest_.clean->keys.emplace_back(db, keys);
     result = directory_.PrepareManifest(manifest_);
     if (result.ok()) result = directory_.PublishManifest();
   }

@@ -114,7 +114,7 @@ absl::Status Recovery::TakeAux(absl::string_view name, absl::string_view value) 
 }
 
 absl::Status Recovery::LoadRdb(const std::string& path, File& file, uint64_t size, bool must_have_sum, uint64_t* bytes) {
-  constexpr size_t kReadBytes = 2 << 20, kEntryBytesMin = 16;
+  constexpr size_t kReadBytes = 2 << 20;
   FileWindow window(file, size);
   size_t given = 0;
   storage::RdbReader reader([&](size_t wanted) -> absl::StatusOr<absl::string_view> {

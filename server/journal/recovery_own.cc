@@ -117,7 +117,7 @@ absl::Status Recovery::LoadOwnLog(const ManifestFile& listed, bool first, bool l
     found_.torn_bytes = 0;
     if (found_.manifest.files.empty()) {
       // The first start ever ended here: nobody was told anything.
-      found_.end.name = "-";
+      found_.end.name = std::string(1, '-');
       found_.kind = Recovered::Kind::kFresh;
     }
     return absl::OkStatus();
@@ -130,6 +130,10 @@ absl::Status Recovery::LoadOwn() {
   found_.kind = Recovered::Kind::kOwn;
   found_.end = LogEnd{"-", 0, 0, 0};
   const Manifest manifest = found_.manifest;
+  if (manifest.clean.has_value()) {
+    const uint64_t most = counters_.bytes_total.load(std::memory_order_relaxed) / kEntryBytesMin;
+    for (const auto& [db, keys] : manifest.clean->keys) sink_.Expect(db, std::min(keys, most));
+  }
   if (const ManifestFile* base = manifest.base()) {
     const std::string path = directory_.PathOf(base->name);
     absl::StatusOr<Opened> opened = Open(path);

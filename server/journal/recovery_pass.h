@@ -15,6 +15,9 @@ namespace idemd::server {
 
 inline constexpr absl::string_view kAdvice =
     "Restore the directory from a backup; nothing of it was changed. `idemd --check DIR` tells more.";
+// Keys of fewer bytes are left out of account when a file says how many it has: it may say what it likes.
+inline constexpr size_t kEntryBytesMin = 16;
+
 absl::Status Damaged(absl::string_view path, absl::string_view what);
 absl::Status DamagedAt(absl::string_view path, uint64_t offset, absl::string_view what);
 

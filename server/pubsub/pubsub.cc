@@ -218,7 +218,8 @@ size_t PubSub::Publish(ChannelSpace space, absl::string_view channel, absl::stri
     receivers += topic->Send(message, need, from);
   }
   if (space == ChannelSpace::kShard || pattern_count_.load(std::memory_order_acquire) == 0) return receivers;
-  for (const std::shared_ptr<Topic>& pattern : *Patterns()) {
+  const std::shared_ptr<const TopicList> patterns = Patterns();
+  for (const std::shared_ptr<Topic>& pattern : *patterns) {
     if (!protocol::GlobMatch(pattern->name, channel)) continue;
     Message message("pmessage", pattern->name, channel, text);
     receivers += pattern->Send(message, need, from);
@@ -229,7 +230,8 @@ size_t PubSub::Publish(ChannelSpace space, absl::string_view channel, absl::stri
 size_t PubSub::Receivers(ChannelSpace space, absl::string_view channel) {
   size_t receivers = Subscribers(space, channel);
   if (space == ChannelSpace::kShard || pattern_count_.load(std::memory_order_acquire) == 0) return receivers;
-  for (const std::shared_ptr<Topic>& pattern : *Patterns())
+  const std::shared_ptr<const TopicList> patterns = Patterns();
+  for (const std::shared_ptr<Topic>& pattern : *patterns)
     if (protocol::GlobMatch(pattern->name, channel)) receivers += pattern->size();
   return receivers;
 }

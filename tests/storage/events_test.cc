@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr EventClasses kEverything = ~EventClasses{0};
+constexpr EventClasses kWithLetters = (Bit(EventClass::kNew) << 1) - 1;
 
 // Keeps what it is told as "event db key @need".
 class Listener final : public EventSink {
@@ -39,7 +39,7 @@ class EventsTest : public ::testing::Test {
  protected:
   EventsTest() {
     store_.SetEventSink(&listener_);
-    store_.WantEvents(kEverything);
+    store_.WantEvents(kWithLetters);
   }
   void Set(absl::string_view key, int64_t deadline = kNoDeadline) {
     Unit unit(store_);
@@ -125,6 +125,53 @@ TEST_F(EventsTest, AUnitTellsAllAtItsEndInOrderWithItsOrigin) {
   EXPECT_EQ(listener_.last_origin, &origin);
   EXPECT_THAT(listener_.Take(),
               ElementsAre("new 0 first @1", "set 0 first @1", "new 3 second @1", "set 3 second @1"));
+}
+
+TEST_F(EventsTest, EveryChangeIsToldToThoseWhoWantNoNames) {
+  store_.WantEvents(Bit(EventClass::kChanged) | Bit(EventClass::kFlushed));
+  const int64_t at = clock_.NowMs() + 10;
+  Set("a", at);
+  {
+    Unit unit(store_);
+    const HashedKey k("a");
+    unit.Lock(k);
+    unit.SetDeadline(0, k, at);
+  }
+  EXPECT_THAT(listener_.Take(), ElementsAre(" 0 a @1", " 0 a @1"));
+  clock_.AdvanceMs(100);
+  store_.Tick();
+  EXPECT_THAT(listener_.Take(), ElementsAre("expired 0 a @2"));
+  Unit unit(store_);
+  unit.LockAll();
+  unit.FlushDb(3);
+  unit.Commit();
+  EXPECT_THAT(listener_.Take(), ElementsAre(" 3  @3"));
+}
+
+TEST_F(EventsTest, CallsComeInOrderWithTheEvents) {
+  Unit unit(store_);
+  unit.LockAll();
+  unit.Notify(EventClass::kString, "one", 0, "a");
+  unit.AtCommit([this](Lsn need) { listener_.told.push_back(absl::StrCat("call @", need)); });
+  unit.SetString(0, HashedKey("b"), "", kNoDeadline);
+  EXPECT_THAT(listener_.Take(), IsEmpty());
+  unit.Commit();
+  EXPECT_THAT(listener_.Take(), ElementsAre("one 0 a @1", "call @1", "new 0 b @1"));
+}
+
+TEST_F(EventsTest, WhileFrozenWhatExpiresIsAbsentButStays) {
+  Set("a", clock_.NowMs() + 10);
+  listener_.Take();
+  store_.SetFrozen(true);
+  clock_.AdvanceMs(100);
+  store_.Tick();
+  Get("a", true);
+  EXPECT_THAT(listener_.Take(), ElementsAre("keymiss 0 a @1"));
+  EXPECT_EQ(Unit(store_).Size(0), 1u);
+  store_.SetFrozen(false);
+  store_.Tick();
+  EXPECT_THAT(listener_.Take(), ElementsAre("expired 0 a @2"));
+  EXPECT_EQ(Unit(store_).Size(0), 0u);
 }
 
 TEST_F(EventsTest, WhatARenameReplacesCountsAsDeletedBefore) {

@@ -125,6 +125,17 @@ std::string Harness::DoWords(TestClient& client, const std::vector<std::string>&
   return Readable(out);
 }
 
+bool Harness::Waits(TestClient& client, absl::string_view line) {
+  std::vector<std::string> words;
+  EXPECT_TRUE(protocol::SplitWords(line, words)) << line;
+  const std::string request = Encoded(words);
+  protocol::Parser parser;
+  protocol::Batch batch;
+  parser.Parse(request, protocol::ParserLimits(), 16, batch);
+  std::string out;
+  return dispatcher.Run(client.session, batch, 0, SIZE_MAX, out) == 0 && out.empty() && client.waits();
+}
+
 std::string Harness::Posted(TestClient& client) {
   std::string out;
   for (auto& done : std::exchange(client.peer->posted, {})) done(client.session, out);

@@ -66,6 +66,8 @@ class Harness {
   // One request of any bytes.
   std::string DoWords(TestClient& client, const std::vector<std::string>& words);
   std::string DoWords(const std::vector<std::string>& words) { return DoWords(*me, words); }
+  // Whether the request has to wait before it begins (CLIENT PAUSE).
+  bool Waits(TestClient& client, absl::string_view line);
   // What was posted to a client that waited, or "" when nothing was.
   std::string Posted(TestClient& client);
   // Time passes, and the store's own thread notices.

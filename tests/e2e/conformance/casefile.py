@@ -10,7 +10,7 @@ class CaseError(Exception):
 
 @dataclass
 class Step:
-    kind: str  # call, do, send, read, refused, and the directives by name
+    kind: str  # call, do, send, read, hear, refused, and the directives by name
     line: int
     text: str
     connection: str = "a"
@@ -135,7 +135,7 @@ def parse_expected(text, where):
 
 
 DIRECTIVES = ("sleep", "check", "let", "snapshot", "unchanged", "blocked", "silent", "close", "took", "restart")
-COMMAND = re.compile(r"(?:(?P<connection>[a-z])(?P<mode>:|&|<)\s*)?(?P<rest>.*)", re.S)
+COMMAND = re.compile(r"(?:(?P<connection>[a-z])(?P<mode>:|&|<|!)\s*)?(?P<rest>.*)", re.S)
 
 
 def parse_step(text, line, where):
@@ -157,8 +157,10 @@ def parse_step(text, line, where):
         kind = "send"
     elif mode == "<":
         kind = "read"
+    elif mode == "!":
+        kind = "hear"
     step = Step(kind, line, text, connection, split_words(match.group("rest"), where), times=times)
-    if kind != "read" and not step.words:
+    if kind not in ("read", "hear") and not step.words:
         raise CaseError(f"{where}: no command")
     return step
 
@@ -170,7 +172,7 @@ def finish(step, lines, where):
         step.commands = [(number, text, split_words(text, where)) for number, text in lines]
         if not step.commands:
             raise CaseError(f"{where}: refused without commands")
-    elif step.kind in ("call", "read"):
+    elif step.kind in ("call", "read", "hear"):
         if not lines:
             raise CaseError(f"{where}: no reply expected for {step.text!r} (use `do` when only success matters)")
         step.expected = parse_expected(" ".join(text for _, text in lines), where)
@@ -193,7 +195,7 @@ def load(path):
         close_step()
         if case is None:
             return
-        if not any(s.kind in ("call", "read", "refused", "check", "unchanged") for s in case.steps):
+        if not any(s.kind in ("call", "read", "hear", "refused", "check", "unchanged") for s in case.steps):
             raise CaseError(f"{path.name}:{case.line}: a case that cannot fail")
         if case.server is None and any(s.kind == "restart" for s in case.steps):
             raise CaseError(f"{path.name}:{case.line}: restart needs a server of the case's own")

@@ -109,6 +109,9 @@ class Run:
         self.took[step.connection] = (time.monotonic() - self.sent_at[step.connection]) * 1000
         match(step.expected, reply, self.scope, self.resp)
 
+    def step_hear(self, step):
+        match(step.expected, self.connection(step.connection).hear(), self.scope, self.resp)
+
     def step_refused(self, step):
         """Each command gets the error, and nothing in the case's namespace changes."""
         before = self.look()

@@ -40,11 +40,23 @@ class Redis:
 
     def stop(self, how):
         if how == "kill":
+            self.wait_until_written()
             self.process.kill()
         else:
             self.process.send_signal(signal.SIGTERM)
         self.process.wait(20)
         self.log.close()
+
+    def wait_until_written(self):
+        """While a sync is under way on a busy disk, Redis holds back up to two seconds of what it has acknowledged."""
+        deadline = time.monotonic() + 10
+        with Connection(self.port, timeout=20.0) as client:
+            while True:
+                info = bytes(client.call("INFO", "persistence"))
+                if b"aof_enabled:0" in info or b"aof_buffer_length:0" in info:
+                    return
+                assert time.monotonic() < deadline, "Redis does not write its log"
+                time.sleep(0.01)
 
 
 def wait_until_loaded(port, process, timeout=20.0):

@@ -149,6 +149,18 @@ class Connection:
                 self.at = 0
             return reply
 
+    def hear(self, timeout=None):
+        """The next message that answers no request, as a list: a push in RESP3; in RESP2 it looks like a reply."""
+        if self.resp == 2:
+            return self.read(timeout)
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        if not self.pushes:
+            message = self._value(deadline)
+            if not isinstance(message, Push):
+                raise AssertionError(f"a reply and no push: {message!r}")
+            self.pushes.append(message)
+        return list(self.pushes.pop(0))
+
     def closed_by_server(self, timeout=2.0):
         """True when the server ends the connection within `timeout`; bytes that still come are dropped."""
         deadline = time.monotonic() + timeout

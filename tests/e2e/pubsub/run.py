@@ -256,6 +256,8 @@ def main():
         tests = [(f"{name}, RESP{resp}", suite.scene, text, resp)
                  for name, text in scenes.SUBSCRIPTIONS.items() for resp in (2, 3)]
         tests += [("own messages", suite.scene, scenes.OWN_MESSAGES, 3)]
+        tests += [(f"tracking, {name}, RESP{resp}", suite.scene, text, resp)
+                  for name, text in scenes.TRACKING.items() for resp in (2, 3)]
         tests += [(f"events, RESP{resp}", suite.events, "KEAmn", scenes.EVENTS, resp) for resp in (2, 3)]
         tests += [(f"events of {flags}", suite.events, flags, scenes.EVENTS, 2)
                   for flags in ("K$", "Eg", "KEm", "En", "Kx", "KE", "A")]

@@ -137,6 +137,223 @@ OWN_MESSAGES = """
     b SPUBLISH one hello
     b PING"""
 
+# What a client that keeps copies is told. In RESP3 it gets pushes; in RESP2 another connection has to listen for it.
+TRACKING = {
+    "plain": """
+        a CLIENT TRACKING ON
+        a CLIENT TRACKINGINFO
+        a CLIENT GETREDIR
+        b SET k 1
+        a GET k
+        b SET k 2
+        b SET k 3
+        a GET k
+        a GET k
+        a SET k 4
+        a MGET k l m
+        b DEL k
+        b MSET l 1 m 1
+        a EXISTS k
+        a STRLEN l
+        b EXPIRE l 100
+        b EXPIRE l 100
+        a TTL l
+        b PERSIST l
+        a GETRANGE l 0 1
+        b RENAME l n
+        a GET n
+        b COPY m n REPLACE
+        a TYPE n
+        b APPEND n x
+        a GET n
+        b GETSET n 1
+        b SELECT 3
+        a GET n
+        b SET n 1
+        a GETEX n
+        b SET n 2
+        a CLIENT TRACKING OFF
+        b SET n 3
+        a CLIENT TRACKINGINFO
+        a CLIENT GETREDIR""",
+    "flush": """
+        a CLIENT TRACKING ON
+        c CLIENT TRACKING ON BCAST PREFIX never
+        b SET k 1
+        a GET k
+        b FLUSHALL
+        b SET k 2
+        b FLUSHDB
+        a FLUSHDB
+        a GET k
+        b SET k 1""",
+    "transactions": """
+        a CLIENT TRACKING ON
+        b MSET k 1 l 1
+        a? MULTI
+        a? GET k
+        a? SET l 2
+        a? GET l
+        a EXEC
+        b SET k 2
+        b SET l 2
+        a GET k
+        a? MULTI
+        a? INCR k
+        a? GET l
+        a EXEC
+        a? MULTI
+        a? FLUSHDB
+        a EXEC""",
+    "no loop": """
+        a CLIENT TRACKING ON NOLOOP
+        a MGET k l
+        a SET k 1
+        b SET l 1
+        a GET k
+        b SET k 2
+        a CLIENT TRACKINGINFO""",
+    "broadcast": """
+        a CLIENT TRACKING ON BCAST
+        a CLIENT TRACKINGINFO
+        b MSET c 1 a 1 b 1 a 2
+        a SET k 1
+        b? MULTI
+        b? INCR x
+        b? DEL x
+        b? SET y 1
+        b EXEC
+        a CLIENT TRACKING OFF
+        b SET k 2""",
+    "broadcast with prefixes": """
+        a CLIENT TRACKING ON BCAST PREFIX p: PREFIX q: NOLOOP
+        b MSET p:1 1 q:1 1 r:1 1 p:2 2
+        a MSET p:1 1 q:1 1
+        a CLIENT TRACKING ON BCAST PREFIX r:
+        b SET r:1 1
+        a SET r:1 1
+        a CLIENT TRACKINGINFO
+        a CLIENT TRACKING ON BCAST PREFIX r
+        a CLIENT TRACKING ON BCAST PREFIX r:1
+        a CLIENT TRACKING ON BCAST PREFIX s PREFIX sa
+        a CLIENT TRACKING ON BCAST PREFIX sa PREFIX s
+        a CLIENT TRACKING ON
+        a CLIENT TRACKING OFF
+        a CLIENT TRACKING ON PREFIX a
+        a CLIENT TRACKING ON BCAST OPTIN
+        a CLIENT TRACKING ON BCAST OPTOUT""",
+    "opt in": """
+        a CLIENT CACHING YES
+        a CLIENT TRACKING ON OPTIN
+        a CLIENT TRACKINGINFO
+        a GET k
+        b SET k 1
+        a! CLIENT CACHING YES
+        a! CLIENT TRACKINGINFO
+        a GET k
+        a GET l
+        b SET k 2
+        b SET l 1
+        a! CLIENT CACHING YES
+        a! MULTI
+        a! GET k
+        a! GET l
+        a EXEC
+        a GET m
+        b MSET k 1 l 1 m 1
+        a CLIENT CACHING NO
+        a CLIENT CACHING MAYBE
+        a CLIENT TRACKING ON OPTOUT
+        a CLIENT TRACKING ON OPTIN OPTOUT
+        a CLIENT TRACKING ON""",
+    "opt out": """
+        a CLIENT TRACKING ON OPTOUT
+        a! CLIENT CACHING NO
+        a! CLIENT TRACKINGINFO
+        a GET k
+        a GET l
+        b SET k 1
+        b SET l 1
+        a CLIENT CACHING YES
+        a CLIENT TRACKING ON OPTIN""",
+    "redirected": """
+        r PING
+        r SUBSCRIBE __redis__:invalidate
+        a CLIENT TRACKING ON REDIRECT {r}
+        a CLIENT GETREDIR
+        a CLIENT TRACKINGINFO
+        a GET k
+        b SET k 1
+        a GET k
+        a SET k 2
+        b FLUSHALL
+        a GET k
+        r UNSUBSCRIBE
+        b SET k 1
+        a GET k
+        r SET k 2
+        a CLIENT TRACKING ON REDIRECT {r} REDIRECT {r}
+        a CLIENT TRACKING ON REDIRECT 1234567
+        a CLIENT TRACKING ON REDIRECT x
+        a CLIENT TRACKING ON REDIRECT
+        a CLIENT TRACKING ON BCAST REDIRECT {r}
+        a CLIENT TRACKING OFF
+        a CLIENT TRACKING ON BCAST REDIRECT {r}
+        r SUBSCRIBE __redis__:invalidate
+        b MSET x 1 y 1
+        r UNSUBSCRIBE
+        r close
+        b SET z 1
+        a CLIENT TRACKINGINFO
+        a CLIENT TRACKING OFF
+        a CLIENT TRACKINGINFO""",
+    "errors": """
+        a CLIENT TRACKING
+        a CLIENT TRACKING MAYBE
+        a CLIENT TRACKING ON NOTHING
+        a CLIENT TRACKING ON PREFIX
+        a CLIENT CACHING
+        a CLIENT GETREDIR x
+        a CLIENT TRACKINGINFO x
+        a CLIENT PAUSE
+        a CLIENT PAUSE x
+        a CLIENT PAUSE -1
+        a CLIENT PAUSE 1 NOTHING
+        a CLIENT PAUSE x NOTHING
+        a CLIENT PAUSE 1 WRITE ALL
+        a CLIENT PAUSE 0
+        a CLIENT UNPAUSE
+        a CLIENT UNPAUSE x
+        a CLIENT NO-EVICT
+        a CLIENT NO-EVICT MAYBE
+        a CLIENT NO-EVICT ON
+        a CLIENT NO-EVICT OFF
+        a CLIENT UNBLOCK x
+        a CLIENT UNBLOCK 1234567
+        a CLIENT UNBLOCK 1234567 NOTHING
+        a CLIENT REPLY MAYBE""",
+    "replies off": """
+        a CLIENT TRACKING ON
+        a GET k
+        a? CLIENT REPLY OFF
+        b SET k 1
+        a CLIENT REPLY ON""",
+    "paused": """
+        a CLIENT PAUSE 100000 WRITE
+        a GET k
+        b? SET k 1
+        c? PUBLISH one hello
+        a SET
+        a? MULTI
+        a? GET k
+        a EXEC
+        a GET k
+        a CLIENT UNPAUSE
+        b PING
+        c PING
+        a GET k""",
+}
+
 # Played by one connection while another listens to all events.
 EVENTS = r"""
     SET a 1

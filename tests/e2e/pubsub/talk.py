@@ -1,4 +1,5 @@
 """Scenes of several connections, played to any Redis-like server: what each connection got, byte for byte, step by step."""
+import re
 import socket
 import time
 
@@ -18,8 +19,10 @@ class Wire:
         self.buffer = b""
         self.markers = 0
         self.closed = False
+        self.send([b"CLIENT", b"ID"])
+        self.id = self.settle()[1:-2]
         if resp == 3:
-            self.sock.sendall(encode([b"HELLO", b"3"]))
+            self.send([b"HELLO", b"3"])
             self.settle()
 
     def send(self, words):
@@ -68,11 +71,19 @@ class Wire:
         self.sock.close()
 
 
+def without_ids(ids, step, got):
+    """Numbers of connections are not the same on two servers."""
+    if b"redir" in got or "GETREDIR" in step:
+        for name, number in ids.items():
+            got = got.replace(b":%s\r\n" % number, b":{%s}\r\n" % name.encode())
+    return got
+
+
 def play(port, scene, resp):
     """[(step, {connection: bytes})]. A step is "a COMMAND word ...", or "a? COMMAND ..." where PING gets no answer then: what
-    that connection gets is looked at after its next step without a question mark, or when the server has closed it. "a! COMMAND ..." is the same,
-    but that something must come before the scene goes on."""
-    wires, silent, transcript = {}, set(), []
+    that connection gets is looked at after its next step without a question mark, or when the server has closed it. "a! COMMAND ..." is the same
+    for what gets an answer. {b} is the number of connection b."""
+    wires, ids, silent, transcript = {}, {}, set(), []
     try:
         for step in scene:
             who, *words = step.split()
@@ -80,7 +91,9 @@ def play(port, scene, resp):
             for each in (name, *wires):
                 if each not in wires:
                     wires[each] = Wire(port, resp)
+                    ids[each] = wires[each].id
             words = [word.encode("latin-1").decode("unicode_escape").encode("latin-1") for word in words]
+            words = [ids[chr(word[1])] if re.fullmatch(rb"\{[a-z]\}", word) else word for word in words]
             if words == [b"close"]:
                 wires.pop(name).close()
                 silent.discard(name)
@@ -88,10 +101,11 @@ def play(port, scene, resp):
             before = len(wires[name].buffer)
             wires[name].send(words)
             silent.add(name) if who[1:] else silent.discard(name)
-            if who.endswith("!"):
+            if not who.endswith("?"):
                 wires[name].wait_for_more(before)
             order = [name] + [other for other in sorted(wires) if other != name]
-            transcript.append((step, {each: wires[each].settle() for each in order if each not in silent}))
+            transcript.append((step, {each: without_ids(ids, step, wires[each].settle())
+                                      for each in order if each not in silent}))
         transcript.append(("the end", {each: wires[each].rest() for each in sorted(silent)}))
     finally:
         for wire in wires.values():

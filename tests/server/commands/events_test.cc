@@ -14,6 +14,8 @@ namespace {
 
 using testing::Harness;
 
+constexpr storage::EventClasses kWithLetters = (storage::Bit(storage::EventClass::kNew) << 1) - 1;
+
 class Listener final : public storage::EventSink {
  public:
   void OnEvents(absl::Span<const storage::Event> events, storage::Lsn, storage::EventOrigin*) override {
@@ -29,7 +31,7 @@ class EventsOfCommandsTest : public ::testing::Test {
  protected:
   EventsOfCommandsTest() {
     h_.store.SetEventSink(&listener_);
-    h_.store.WantEvents(~storage::EventClasses{0});
+    h_.store.WantEvents(kWithLetters);
   }
   // What the command tells: "event:key", with "@db" unless it is 0.
   std::string Told(absl::string_view line) {

@@ -164,15 +164,6 @@ TEST_F(ClientCommandsTest, ReplyOffAndSkipSwallowReplies) {
   EXPECT_EQ(Run("PING"), "+PONG\r\n");
 }
 
-TEST_F(ClientCommandsTest, TrackingIsTruthfullyOff) {
-  EXPECT_EQ(Run("CLIENT TRACKING OFF"), "+OK\r\n");
-  EXPECT_EQ(Run("CLIENT TRACKING ON"), "-ERR CLIENT TRACKING is not supported by this version\r\n");
-  EXPECT_EQ(Run("CLIENT GETREDIR"), ":-1\r\n");
-  EXPECT_EQ(
-      Run("CLIENT TRACKINGINFO"),
-      "*6\r\n$5\r\nflags\r\n*1\r\n$3\r\noff\r\n$8\r\nredirect\r\n:-1\r\n$8\r\nprefixes\r\n*0\r\n");
-}
-
 TEST_F(ClientCommandsTest, UnblockEndsTheWaitOfAnotherConnectionOnce) {
   auto waiting = Connect("127.0.0.1:6000");
   Run("IDEM.RESERVE job LEASE 60000");

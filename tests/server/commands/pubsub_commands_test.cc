@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "server/pubsub/keyspace_events.h"
+#include "server/pubsub/event_router.h"
 #include "tests/support/harness.h"
 
 namespace idemd::server {
@@ -29,7 +29,8 @@ class PubSubTest : public ::testing::Test, protected idemd::testing::Harness {
             }};
   }
 
-  KeyspaceEvents events_{*services.pubsub, [this](storage::EventClasses classes) { store.WantEvents(classes); }};
+  EventRouter events_{*services.pubsub, *services.tracking,
+                      [this](storage::EventClasses classes) { store.WantEvents(classes); }};
 };
 
 TEST_F(PubSubTest, SubscribeConfirmsEachChannelAndMessagesArrive) {
@@ -128,7 +129,7 @@ TEST_F(PubSubTest, ClientListShowsSubscriptions) {
 
 TEST_F(PubSubTest, KeyspaceEventsAreMessages) {
   const auto other = Another();
-  events_.Set(~storage::EventClasses{0});
+  events_.SetKeyspaceEvents(~storage::EventClasses{0});
   Do("SET before 1");
   Do(*other, "PSUBSCRIBE __key*");
   Do("SELECT 3");
@@ -136,16 +137,16 @@ TEST_F(PubSubTest, KeyspaceEventsAreMessages) {
   EXPECT_EQ(Sent(*other),
             "[\"pmessage\" \"__key*\" \"__keyspace@3__:a\" \"new\"] [\"pmessage\" \"__key*\" \"__keyevent@3__:new\" \"a\"] "
             "[\"pmessage\" \"__key*\" \"__keyspace@3__:a\" \"set\"] [\"pmessage\" \"__key*\" \"__keyevent@3__:set\" \"a\"]");
-  events_.Set(storage::Bit(storage::EventClass::kKeyevent) | storage::Bit(storage::EventClass::kGeneric));
+  events_.SetKeyspaceEvents(storage::Bit(storage::EventClass::kKeyevent) | storage::Bit(storage::EventClass::kGeneric));
   Do("SET a 2");
   Do("DEL a");
   EXPECT_EQ(Sent(*other), "[\"pmessage\" \"__key*\" \"__keyevent@3__:del\" \"a\"]");
-  events_.Set(storage::Bit(storage::EventClass::kGeneric));  // neither kind of channel
+  events_.SetKeyspaceEvents(storage::Bit(storage::EventClass::kGeneric));  // neither kind of channel
   EXPECT_FALSE(store.WantsEvent(storage::EventClass::kGeneric));
 }
 
 TEST_F(PubSubTest, NothingIsToldWhileNobodyListens) {
-  events_.Set(~storage::EventClasses{0});
+  events_.SetKeyspaceEvents(~storage::EventClasses{0});
   EXPECT_FALSE(store.WantsEvent(storage::EventClass::kString));
   Do("SUBSCRIBE a");
   EXPECT_TRUE(store.WantsEvent(storage::EventClass::kString));

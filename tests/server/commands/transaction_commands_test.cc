@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "server/commands/pause.h"
 #include "tests/support/harness.h"
 
 namespace idemd::server {
@@ -241,6 +242,7 @@ TEST_F(TransactionTest, NoCommandLooksBeyondTheLocksThatExecTook) {
       const std::string queued = DoWords(words);
       const std::string reply = Do("EXEC");
       EXPECT_TRUE(queued == "QUEUED" ? reply[0] == '[' : reply.substr(0, 10) == "-EXECABORT") << queued << " " << reply;
+      services.pause->End();  // CLIENT PAUSE was one of them
       Do("RESET");
     }
   }
