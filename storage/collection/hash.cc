@@ -3,11 +3,16 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "storage/collection/number_text.h"
 #include "storage/varint.h"
 
 namespace idemd::storage {
@@ -185,6 +190,29 @@ bool Hash::Set(absl::string_view field, absl::string_view value) {
   pair = MakePair(pair.bytes, pair.field(), value);
   pair_bytes_ += malloc_usable_size(pair.bytes);
   return false;
+}
+
+bool Hash::TakePack(Listpack pack) {
+  constexpr size_t kUsualFields = 32;
+  absl::InlinedVector<Listpack::Value, kUsualFields> fields;
+  for (Listpack::At at = pack.First(); at != Listpack::kNone; at = pack.Next(at)) {
+    Listpack::Value field = pack.Get(at);
+    // Who wrote the file may have written a number as text.
+    if (!field.is_number && ReadCanonicalInt64(field.text, &field.number)) field.is_number = true;
+    if (field.is_number) field.text = {};
+    fields.push_back(field);
+    at = pack.Next(at);
+    if (at == Listpack::kNone) return false;
+  }
+  const size_t count = fields.size();
+  const auto order = [](const Listpack::Value& v) { return std::make_tuple(v.is_number, v.number, v.text); };
+  std::sort(fields.begin(), fields.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  const auto same = [&](const auto& a, const auto& b) { return order(a) == order(b); };
+  if (std::adjacent_find(fields.begin(), fields.end(), same) != fields.end()) return false;
+  pack_ = std::move(pack);
+  small_fields_ = count;
+  if (count > small_fields_max.load(std::memory_order_relaxed)) MakeTable();
+  return true;
 }
 
 bool Hash::Remove(absl::string_view field) {

@@ -50,6 +50,8 @@ class Hash final : public Collection {
   // True: the field is new. Neither text lies in this hash.
   bool Set(absl::string_view field, absl::string_view value);
   bool Remove(absl::string_view field);  // false: there is no such field
+  // Fields and values by turns from a file; this hash is empty. False: a field has no value, or comes twice.
+  [[nodiscard]] bool TakePack(Listpack pack);
   void ForEachPair(EachPair each) const;
   // Those at places below size(), in the order given; where a field stands means nothing, and changes with the hash.
   void PairsAt(absl::Span<const uint32_t> places, EachPair each) const;
@@ -67,7 +69,6 @@ class Hash final : public Collection {
     static absl::string_view Of(const Pair& pair) { return pair.field(); }
   };
   using Table = DenseTable<Pair, FieldOf>;
-  friend std::unique_ptr<Collection> ReadRdbHash(uint8_t type, RdbScanner& scan);
 
   static Pair MakePair(char* old, absl::string_view field, absl::string_view value);
   void MakeTable();

@@ -1,6 +1,7 @@
 // Hashes and sets in RDB: written as Redis 7.0 does, read in all encodings of versions 6 to 12.
-#include <charconv>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "storage/collection/hash.h"
 #include "storage/collection/packed_formats.h"
@@ -86,6 +87,19 @@ class PairsOfTexts {
   bool twice_ = false, expiring_ = false;
 };
 
+constexpr absl::string_view kBadPairs = "the packed fields and values are no such thing";
+
+std::unique_ptr<Collection> ReadListpackHash(RdbScanner& scan) {
+  scan.Reading("a hash");
+  RdbHold hold;
+  absl::string_view bytes;
+  if (!scan.String(hold, &bytes)) return nullptr;
+  std::optional<Listpack> pack = Listpack::FromBytes(bytes);
+  auto hash = std::make_unique<Hash>();
+  if (!pack.has_value() || !hash->TakePack(*std::move(pack))) return Bad(scan, kBadPairs);
+  return hash;
+}
+
 std::unique_ptr<Collection> ReadPackedHash(uint8_t type, RdbScanner& scan) {
   scan.Reading("a hash");
   const bool lifetimes = type == kHashListpackWithLifetimes;
@@ -100,7 +114,7 @@ std::unique_ptr<Collection> ReadPackedHash(uint8_t type, RdbScanner& scan) {
   const bool good = type == kHashZipmap    ? ReadZipmap(bytes, each)
                     : type == kHashZiplist ? ReadZiplist(bytes, each)
                                            : ReadListpack(bytes, each);
-  if (!good || !pairs.whole()) return Bad(scan, "the packed fields and values are no such thing");
+  if (!good || !pairs.whole()) return Bad(scan, kBadPairs);
   if (pairs.twice()) return Bad(scan, kFieldTwice);
   if (pairs.expiring()) return Expiring(scan);
   return hash;
@@ -120,21 +134,22 @@ std::unique_ptr<Collection> ReadMembers(RdbScanner& scan) {
   return set;
 }
 
+constexpr absl::string_view kBadMembers = "the packed members are no such thing";
+
 std::unique_ptr<Collection> ReadPackedSet(uint8_t type, RdbScanner& scan) {
   scan.Reading("a set");
   RdbHold hold;
   absl::string_view bytes;
   if (!scan.String(hold, &bytes)) return nullptr;
   auto set = std::make_unique<Set>();
+  if (type == kSetIntset) {
+    std::optional<Intset> ints = Intset::FromBytes(bytes);
+    if (!ints.has_value()) return Bad(scan, kBadMembers);
+    set->TakeInts(*std::move(ints));
+    return set;
+  }
   bool twice = false;
-  Set::Digits room;
-  const auto of_text = [&](absl::string_view text) { twice |= !set->Add(text); };
-  const auto of_number = [&](int64_t number) {
-    const auto end = std::to_chars(room.bytes, room.bytes + sizeof(room.bytes), number).ptr;
-    of_text({room.bytes, static_cast<size_t>(end - room.bytes)});
-  };
-  const bool good = type == kSetIntset ? ReadIntset(bytes, of_number) : ReadListpack(bytes, of_text);
-  if (!good) return Bad(scan, "the packed members are no such thing");
+  if (!ReadListpack(bytes, [&](absl::string_view text) { twice |= !set->Add(text); })) return Bad(scan, kBadMembers);
   if (twice) return Bad(scan, kMemberTwice);
   return set;
 }
@@ -154,6 +169,7 @@ void Hash::AppendRdb(RdbStrings strings, std::string& out) const {
 
 std::unique_ptr<Collection> ReadRdbHash(uint8_t type, RdbScanner& scan) {
   if (type == kHashOfPairs || type == kHashWithLifetimes) return ReadPairs(scan, type == kHashWithLifetimes);
+  if (type == kHashListpack) return ReadListpackHash(scan);
   return ReadPackedHash(type, scan);
 }
 

@@ -13,6 +13,8 @@ namespace {
 // However many the setting allows: a block of memory of this many numbers is the last that is moved on every change.
 constexpr uint64_t kIntsetMembersMost = uint64_t{1} << 30;
 
+uint64_t IntsetMembersMax() { return std::min(Set::intset_members_max.load(std::memory_order_relaxed), kIntsetMembersMost); }
+
 absl::string_view DigitsOf(int64_t number, Set::Digits& room) {
   const auto end = std::to_chars(room.bytes, room.bytes + sizeof(room.bytes), number).ptr;
   return {room.bytes, static_cast<size_t>(end - room.bytes)};
@@ -82,7 +84,7 @@ bool Set::Add(absl::string_view member) {
     int64_t number = 0;
     if (ReadCanonicalInt64(member, &number)) {
       if (!ints_.Add(number)) return false;
-      if (ints_.size() > std::min(intset_members_max.load(std::memory_order_relaxed), kIntsetMembersMost)) MakeTable();
+      if (ints_.size() > IntsetMembersMax()) MakeTable();
       return true;
     }
     MakeTable();
@@ -91,6 +93,11 @@ bool Set::Add(absl::string_view member) {
   if (table_->Find(member, hash) != Table::kNone) return false;
   Append(member, hash);
   return true;
+}
+
+void Set::TakeInts(Intset ints) {
+  ints_ = std::move(ints);
+  if (ints_.size() > IntsetMembersMax()) MakeTable();
 }
 
 void Set::Remake() {

@@ -50,6 +50,8 @@ class Set final : public Collection {
   absl::string_view At(size_t place, Digits& room) const;
   // As DenseTable::Scan(); an intset comes whole.
   uint64_t Scan(uint64_t cursor, uint64_t count, EachMember each) const;
+  // From a file; this set is empty.
+  void TakeInts(Intset ints);
   // As if its members were added to a fresh one: an intset if that can be.
   void Remake();
   bool is_intset() const { return table_ == nullptr; }
