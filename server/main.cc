@@ -27,6 +27,8 @@
 #include "server/commands/table.h"
 #include "server/journal/persistence.h"
 #include "server/net/server.h"
+#include "server/pubsub/keyspace_events.h"
+#include "server/pubsub/pubsub.h"
 #include "server/ticker.h"
 #include "server/version.h"
 #include "storage/clock.h"
@@ -115,6 +117,17 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
         native.set_max_namespaces(static_cast<size_t>(settings.idem_max_namespaces.load(kRelaxed)));
         return absl::OkStatus();
       });
+}
+
+// Settings and storage have the same bits for the letters of notify-keyspace-events.
+constexpr storage::EventClasses ClassesOf(int64_t bits) {
+  static_assert(kNotifyKeyspace == storage::Bit(storage::EventClass::kKeyspace) &&
+                kNotifyGeneric == storage::Bit(storage::EventClass::kGeneric) &&
+                kNotifyStream == storage::Bit(storage::EventClass::kStream) &&
+                kNotifyKeyMiss == storage::Bit(storage::EventClass::kKeyMiss) &&
+                kNotifyModule == storage::Bit(storage::EventClass::kModule) &&
+                kNotifyNew == storage::Bit(storage::EventClass::kNew));
+  return static_cast<storage::EventClasses>(bits);
 }
 
 SyncPolicy SyncPolicyOf(const Settings& settings) {
@@ -311,6 +324,12 @@ int Serve(Settings& settings) {
                     .started_ms = time->WallNs() / 1'000'000,
                     .persistence = &persistence};
   ConnectSettings(settings, store, slowlog, latency, native);
+  KeyspaceEvents events(*services.pubsub, [&store](storage::EventClasses classes) { store.WantEvents(classes); });
+  store.SetEventSink(&events);
+  settings.OnChange({"notify-keyspace-events"}, [&settings, &events] {
+    events.Set(ClassesOf(settings.notify_keyspace_events.load(std::memory_order_relaxed)));
+    return absl::OkStatus();
+  });
   if (absl::Status applied = settings.RunHooks(); !applied.ok()) return Fail(applied.message());
   ConnectPersistence(settings, persistence);
   if (absl::Status opened = persistence.Open(); !opened.ok())

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "storage/effect.h"
+#include "storage/events.h"
 #include "storage/sync/mutex.h"
 #include "storage/wait/waiter.h"
 #include "storage/watch.h"
@@ -21,6 +22,7 @@ namespace idemd::server {
 
 struct CommandSpec;
 struct CommandEntry;
+struct Subscriptions;  // server/pubsub/subscription.h
 
 // What CLIENT LIST and CLIENT KILL see of a connection. Written by its own thread: numbers as relaxed atomics, texts
 // under the mutex.
@@ -45,6 +47,10 @@ struct ClientInfo {
   std::atomic<bool> monitor{false};
   std::atomic<bool> no_evict{false};
   std::atomic<bool> closing{false};
+  // Subscriptions.
+  std::atomic<uint32_t> channels{0};
+  std::atomic<uint32_t> patterns{0};
+  std::atomic<uint32_t> shard_channels{0};
 
   mutable storage::Mutex mutex;
   std::string name ABSL_GUARDED_BY(mutex);
@@ -52,6 +58,11 @@ struct ClientInfo {
   std::string lib_name ABSL_GUARDED_BY(mutex);     // CLIENT SETINFO
   std::string lib_version ABSL_GUARDED_BY(mutex);
   std::shared_ptr<storage::Waiter> waiter ABSL_GUARDED_BY(mutex);  // what CLIENT UNBLOCK ends
+
+  bool subscribed() const {
+    constexpr auto kRelaxed = std::memory_order_relaxed;
+    return channels.load(kRelaxed) + patterns.load(kRelaxed) + shard_channels.load(kRelaxed) != 0;
+  }
 };
 
 // The connection as the rest of the server sees it: implemented in server/net.
@@ -62,8 +73,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
   const ClientInfo& info() const { return info_; }
 
   // Any thread. Queues bytes behind what was written before (MONITOR lines, pushes); never blocks. They leave when the log
-  // is as far as `need`.
-  virtual void Send(std::shared_ptr<const std::string> bytes, storage::Lsn need = storage::kNoLsn) = 0;
+  // is as far as `need`. Not sent if `while_true` is false by then: it changes on the connection's thread.
+  virtual void Send(std::shared_ptr<const std::string> bytes, storage::Lsn need = storage::kNoLsn,
+                    std::shared_ptr<const std::atomic<bool>> while_true = nullptr) = 0;
   // Any thread. Ends the connection soon; what is queued may be lost.
   virtual void Kill() = 0;
   // Any thread: runs `done` on the connection's thread (if it still lives), with its session blocked by `Block()`:
@@ -94,7 +106,7 @@ struct WatchedSet {
 
 enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 
-struct Session {
+struct Session : storage::EventOrigin {
   std::shared_ptr<Peer> peer;     // never null in a server
   int resp = 2;
   storage::DbIndex db = 0;
@@ -110,6 +122,12 @@ struct Session {
   storage::Lsn need = storage::kNoLsn;
   // What MONITOR is to show of the commands that ran in this unit, once it has been committed.
   std::vector<std::shared_ptr<const std::string>> shown;
+
+  std::shared_ptr<Subscriptions> subscriptions;  // null before the first
+  // Messages that the command under way has sent to its own connection: they leave with its reply.
+  std::string pushes;
+  // Parts of the reply that CLIENT REPLY does not silence, while it silences.
+  std::vector<std::pair<size_t, size_t>> unsilenced;
 
   std::unique_ptr<Transaction> transaction;  // MULTI: what is queued; null outside
   std::unique_ptr<WatchedSet> watched;       // WATCH; null when nothing is watched

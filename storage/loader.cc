@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -23,45 +24,69 @@ constexpr size_t kQueueMax = 256;
 
 enum class OpKind : uint8_t { kSet, kSetCollection, kDelete, kSetDeadline };
 
+// Small: the reading thread writes some hundred open batches in turn.
 struct Op {
   OpKind kind;
-  DbIndex db;
-  size_t key_at, key_size, value_size;  // the value follows the key
+  uint8_t db;
+  uint32_t key_at, key_size;
+  size_t value_size;  // the value follows the key
   int64_t deadline_ms;
-  HashedKey key;  // its bytes are found again by key_at
+  uint64_t hash;
   std::unique_ptr<Collection> collection;
 };
+
+// How many keys there will be, by database. Written by the loader's thread before the batches that it concerns are handed on.
+using Expected = std::array<std::atomic<uint64_t>, kDatabases>;
 
 struct Batch {
   std::string text;
   std::vector<Op> ops;
+  HashedKey KeyOf(const Op& op) const { return HashedKey(absl::string_view(text).substr(op.key_at, op.key_size), op.hash); }
+  absl::string_view ValueOf(const Op& op) const { return absl::string_view(text).substr(op.key_at + op.key_size, op.value_size); }
   void clear() {
     text.clear();
     ops.clear();
   }
 };
 
-void Apply(Store& store, Batch& batch) {
-  for (Op& op : batch.ops) {
-    op.key.bytes = absl::string_view(batch.text).substr(op.key_at, op.key_size);
-    store.Prefetch(op.db, op.key);
+// A batch's share of keys that can be inline stands for all of them.
+void MakeRoom(Unit& unit, const Batch& batch, uint64_t expected) {
+  const Op& first = batch.ops[0];
+  const auto inlined = static_cast<uint64_t>(std::count_if(batch.ops.begin(), batch.ops.end(), [&batch](const Op& op) {
+    const HashedKey key = batch.KeyOf(op);
+    return op.kind == OpKind::kSet && Entry::Words(key) != nullptr && Entry::CanBeShaped(key, op.value_size, op.deadline_ms);
+  }));
+  const uint64_t keys = expected / kShards;
+  unit.MakeRoomFor(first.db, batch.KeyOf(first), keys, keys * inlined / batch.ops.size());
+}
+
+void Apply(Store& store, const Expected& expected, Batch& batch) {
+  const EpochGuard guard;
+  thread_local std::vector<HashedKey> keys;
+  keys.clear();
+  for (const Op& op : batch.ops) {
+    keys.push_back(batch.KeyOf(op));
+    store.Prefetch(op.db, keys.back());
   }
   Unit unit(store);
-  unit.Lock(batch.ops[0].key);  // all are of one shard
-  for (Op& op : batch.ops) {
+  unit.Lock(keys[0]);  // all are of one shard
+  if (const uint64_t promised = expected[batch.ops[0].db].load(std::memory_order_relaxed); promised != 0)
+    MakeRoom(unit, batch, promised);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    Op& op = batch.ops[i];
+    const HashedKey& key = keys[i];
     switch (op.kind) {
       case OpKind::kSet:
-        unit.SetString(op.db, op.key, absl::string_view(batch.text).substr(op.key_at + op.key_size, op.value_size),
-                       op.deadline_ms);
+        unit.SetString(op.db, key, batch.ValueOf(op), op.deadline_ms);
         break;
       case OpKind::kSetCollection:
-        unit.SetCollection(op.db, op.key, std::move(op.collection), op.deadline_ms);
+        unit.SetCollection(op.db, key, std::move(op.collection), op.deadline_ms);
         break;
       case OpKind::kDelete:
-        unit.Remove(op.db, op.key);
+        unit.Remove(op.db, key);
         break;
       case OpKind::kSetDeadline:
-        unit.SetDeadline(op.db, op.key, op.deadline_ms);
+        unit.SetDeadline(op.db, key, op.deadline_ms);
         break;
     }
   }
@@ -70,7 +95,7 @@ void Apply(Store& store, Batch& batch) {
 // One thread and the batches that wait for it.
 class Worker {
  public:
-  explicit Worker(Store& store) : store_(store), thread_([this] { Run(); }) {}
+  Worker(Store& store, const Expected& expected) : store_(store), expected_(expected), thread_([this] { Run(); }) {}
   ~Worker() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -110,7 +135,7 @@ class Worker {
       queue_.pop_front();
       busy_ = true;
       lock.unlock();
-      Apply(store_, *batch);
+      Apply(store_, expected_, *batch);
       batch->clear();
       lock.lock();
       busy_ = false;
@@ -120,6 +145,7 @@ class Worker {
   }
 
   Store& store_;
+  const Expected& expected_;
   std::mutex mutex_;
   std::condition_variable changed_, room_;
   // Guarded by mutex_.
@@ -135,7 +161,7 @@ class Loader::Impl {
  public:
   Impl(Store& store, unsigned workers) : store_(store) {
     for (std::unique_ptr<Batch>& batch : batches_) batch = std::make_unique<Batch>();
-    for (unsigned i = 0; i < workers; ++i) workers_.push_back(std::make_unique<Worker>(store));
+    for (unsigned i = 0; i < workers; ++i) workers_.push_back(std::make_unique<Worker>(store, expected));
   }
 
   void Add(OpKind kind, DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms,
@@ -146,7 +172,8 @@ class Loader::Impl {
     const size_t at = batch.text.size();
     batch.text.append(key.data(), key.size());
     batch.text.append(value.data(), value.size());
-    batch.ops.push_back({kind, db, at, key.size(), value.size(), deadline_ms, hashed, std::move(collection)});
+    batch.ops.push_back({kind, static_cast<uint8_t>(db), static_cast<uint32_t>(at), static_cast<uint32_t>(key.size()),
+                         value.size(), deadline_ms, hashed.hash, std::move(collection)});
     if (batch.ops.size() >= kBatchOps || batch.text.size() >= kBatchBytes) Send(shard);
   }
 
@@ -157,13 +184,14 @@ class Loader::Impl {
 
   Store& store() { return store_; }
   bool saw_records = false;
+  Expected expected{};
 
  private:
   void Send(uint32_t shard) {
     std::unique_ptr<Batch>& batch = batches_[shard];
     if (batch->ops.empty()) return;
     if (!workers_.empty()) return workers_[shard % workers_.size()]->Take(batch);
-    Apply(store_, *batch);
+    Apply(store_, expected, *batch);
     batch->clear();
   }
 
@@ -177,6 +205,7 @@ Loader::Loader(Store& store, unsigned workers) : impl_(std::make_unique<Impl>(st
 }
 Loader::~Loader() { Finish(); }
 
+void Loader::Expect(DbIndex db, uint64_t keys) { impl_->expected[db].store(keys, std::memory_order_relaxed); }
 void Loader::Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) {
   impl_->saw_records |= LooksLikeRecord(value);
   impl_->Add(OpKind::kSet, db, key, value, deadline_ms);

@@ -24,6 +24,8 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
+  // About so many keys will be in that database: tables are made that large at once. Before the first of them.
+  void Expect(DbIndex db, uint64_t keys);
   void Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms);
   void SetCollection(DbIndex db, absl::string_view key, std::unique_ptr<Collection> value, int64_t deadline_ms);
   void Delete(DbIndex db, absl::string_view key);

@@ -9,7 +9,7 @@
 //   KeyView old = unit.Find(db, key);   // expired keys are removed by looking at them
 //   unit.SetString(db, key, "1", deadline);
 //   unit.Commit();                      // log, waiters, unlock; the destructor does it too
-//   reply waits until store.log().released() >= unit.need()
+//   reply waits until store.log().released() >= unit.need(), and so does whatever else tells of the unit
 //
 // Threads     Store: any. Unit: one thread, on its stack.
 // Lifetime    Views from a Unit are valid until it commits, or until that key is changed in it; see Find().
@@ -33,6 +33,7 @@
 #include "storage/collection/collection.h"
 #include "storage/effect.h"
 #include "storage/effect_log.h"
+#include "storage/events.h"
 #include "storage/fence.h"
 #include "storage/hashed_key.h"
 #include "storage/record/life.h"
@@ -102,6 +103,8 @@ class Unit {
   KeyView Find(DbIndex db, const HashedKey& key, bool touch = true);
   // Whether reads leave the keys' access times alone (EXISTS, CLIENT NO-TOUCH); hits and misses are counted all the same.
   void KeepAccessTimes(bool keep) { keep_access_ = keep; }
+  // Whether a key that is not there is an event (`keymiss`): in commands that read, and only where they read.
+  void ReportMisses(bool report) { report_misses_ = report; }
   // Counts one replay of the stored answer at `view` (a record of this unit that is done).
   static void CountReplay(const KeyView& view);
 
@@ -111,8 +114,8 @@ class Unit {
   void SetRecord(DbIndex db, const HashedKey& key, const Record& record, int64_t deadline_ms);
   bool Remove(DbIndex db, const HashedKey& key);
   bool SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms);
-  // Applies what a life function decided.
-  void Apply(DbIndex db, const HashedKey& key, const Action& action);
+  // Applies what a life function decided. The event is `set` or `del`; `expire` where only a lease was renewed.
+  void Apply(DbIndex db, const HashedKey& key, const Action& action, bool lease_only = false);
   // Makes the string at `key` (absent: empty) exactly `size` bytes, old bytes kept, new ones zero, and hands them out
   // to be edited before the unit ends. Keeps the deadline. The key must hold no record.
   absl::Span<char> Edit(DbIndex db, const HashedKey& key, size_t size);
@@ -127,9 +130,19 @@ class Unit {
   bool CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command);
   // Puts a whole collection at `key`, whatever is there.
   void SetCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> value, int64_t deadline_ms);
+  // Makes room for `keys` keys, of which `inlined` can be kept inline, in the shard of `key`, where the database has none yet.
+  void MakeRoomFor(DbIndex db, const HashedKey& key, size_t keys, size_t inlined);
   // Moves what `from` holds to `to`, replacing it; replay counter and form go along.
   void Rename(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
   void Copy(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to);
+
+  // --- events (events.h). A handler tells what it did to a key; what storage itself does (a key expires, is added, is not
+  // found) it tells itself. One relaxed load while nobody wants to know. `event` is a literal.
+  void Notify(EventClass event_class, const char* event, DbIndex db, absl::string_view key);
+  // Calls when the unit commits, in order with its events and under the same rules: it must neither wait nor use the store.
+  void AtCommit(std::function<void(Lsn need)> call);
+  // For the sink: whose unit it is.
+  void SetOrigin(EventOrigin* origin) { origin_ = origin; }
 
   // --- whole databases; LockAll() first (Size and RandomKey need no lock).
   void FlushDb(DbIndex db);
@@ -160,7 +173,7 @@ class Unit {
   // Marks the watches of what this unit has changed so far (Commit does too): EXEC looks at them before it begins.
   void TouchWatches();
 
-  // Ends the unit: effects to the log, waiters of changed keys served, locks released.
+  // Ends the unit: effects to the log, waiters of changed keys served, events told, locks released.
   void Commit();
   // The LSN that everything this unit revealed depends on.
   Lsn need() const { return need_; }
@@ -220,6 +233,8 @@ class Unit {
   void MarkAllPending();
   void SetAllLsns(Lsn lsn);
   void TouchDatabase(Shard& shard, DbIndex db);
+  void RememberEvent(EventClass event_class, const char* event, DbIndex db, absl::string_view key);
+  void TellEvents();
   void ServeWaiters();
   void ServeLine(Shard& shard, const std::string& name);
   void AppendEffects();
@@ -236,6 +251,7 @@ class Unit {
   uint32_t changes_ = 0;
   bool sealed_ = false;
   bool keep_access_ = false;
+  bool report_misses_ = false;
   bool serve_all_ = false;  // whole databases changed: every line is looked at
   absl::InlinedVector<Change, 2> changed_;   // those that somebody wants to know of: the log, waiters, watches
   absl::InlinedVector<char, 128> texts_;     // their keys
@@ -245,6 +261,8 @@ class Unit {
   size_t touched_ = 0;  // of changed_: those whose watches were marked
   std::vector<Effect> whole_effects_;  // FLUSHDB, FLUSHALL, SWAPDB
   std::vector<Served> served_;
+  std::unique_ptr<EventList> events_;  // null: none so far
+  EventOrigin* origin_ = nullptr;
 };
 
 // What a key holds, as the life functions take it.
@@ -290,6 +308,13 @@ class Store {
   int64_t Tick();
   // Called (from any thread) when a waiter needs an earlier Tick() than the one announced.
   void SetWake(std::function<void()> wake);
+  // Who is told of events; before the first unit, and until the last.
+  void SetEventSink(EventSink* sink) { event_sink_ = sink; }
+  // The classes that are told to the sink from now on; at first, none.
+  void WantEvents(EventClasses classes) { wanted_events_.store(classes, std::memory_order_relaxed); }
+  bool WantsEvent(EventClass event_class) const {
+    return (wanted_events_.load(std::memory_order_relaxed) & Bit(event_class)) != 0;
+  }
   // Whether changes go to the log and readers wait for it; at first, what the log says. Takes all locks.
   void SetLogging(bool on);
   // The limits that life functions take, from the settings and the memory in use.
@@ -324,6 +349,8 @@ class Store {
   StorageStats stats_;
   std::unique_ptr<Impl> impl_;
   std::atomic<bool> replaying_{false};  // writer: the loader's thread; readers: units
+  std::atomic<EventClasses> wanted_events_{0};  // writer: WantEvents(); readers: units
+  EventSink* event_sink_ = nullptr;
   // Tick()'s own.
   uint32_t sweep_from_ = 0;  // the shard to begin with
   int64_t next_sweep_ms_ = 0;
@@ -332,6 +359,11 @@ class Store {
 
 inline bool Unit::Expired(int64_t deadline_ms) {
   return deadline_ms != kNoDeadline && deadline_ms <= now_ms() && !store_.replaying_.load(std::memory_order_relaxed);
+}
+
+inline void Unit::Notify(EventClass event_class, const char* event, DbIndex db, absl::string_view key) {
+  if (store_.WantsEvent(event_class)) [[unlikely]]
+    RememberEvent(event_class, event, db, key);
 }
 
 }  // namespace idemd::storage

@@ -175,6 +175,7 @@ KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool 
           item.entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
         store_.stats_.Add(item ? StorageStats::kHits : StorageStats::kMisses);
       }
+      if (!item && report_misses_) Notify(EventClass::kKeyMiss, "keymiss", db, key.bytes);
       return view;
     }
   }
@@ -187,7 +188,10 @@ KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool 
 
 KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool touch) {
   const Item item = LiveItem(shard, db, key);
-  if (!item) return {};
+  if (!item) {
+    if (report_misses_) Notify(EventClass::kKeyMiss, "keymiss", db, key.bytes);
+    return {};
+  }
   const KeyView view = ViewOf(item);
   if (touch && !keep_access_ && item.entry != nullptr)
     item.entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
@@ -200,6 +204,7 @@ Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   if (item && Expired(DeadlineOf(item))) {
     store_.stats_.Add(StorageStats::kExpired);
     RemoveItem(shard, db, key);
+    Notify(EventClass::kExpired, "expired", db, key.bytes);
     return {};
   }
   if (store_.impl_->Logs()) {
@@ -312,6 +317,11 @@ Table& Unit::TableFor(Shard& shard, DbIndex db) {
   return *table;
 }
 
+void Unit::MakeRoomFor(DbIndex db, const HashedKey& key, size_t keys, size_t inlined) {
+  Shard& shard = ShardOf(key);
+  if (shard.tables[db].load(std::memory_order_relaxed) == nullptr) TableFor(shard, db).Reserve(keys + inlined);
+}
+
 void Unit::Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind) {
   fresh->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
   MarkPending(shard, key.hash);
@@ -327,7 +337,12 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
   const int64_t old_deadline_ms = old ? DeadlineOf(old) : kNoDeadline;
   AddBytes(shard, db, 0, BytesOf(old));
   CountDeadline(shard, db, old_deadline_ms, deadline_ms);
-  if (Expired(old_deadline_ms)) store_.stats_.Add(StorageStats::kExpired);
+  const bool expired = Expired(old_deadline_ms);
+  if (expired) {
+    store_.stats_.Add(StorageStats::kExpired);
+    Notify(EventClass::kExpired, "expired", db, key.bytes);
+  }
+  if (!old || expired) Notify(EventClass::kNew, "new", db, key.bytes);
   if (old.entry != nullptr) RetireEntry(old.entry);
   NoteChange(shard, db, key, kind);
 }
@@ -349,13 +364,16 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
   std::vector<Table::Due> due;
   *more = table->CollectDue(now_ms(), store_.impl_->deadline_base_ms.load(std::memory_order_relaxed), max_segments, due);
   const bool somebody_cares = store_.impl_->Logs() || !shard.lines.empty() || !shard.watched.empty();
+  const bool tells = store_.WantsEvent(EventClass::kExpired);
   size_t bytes = 0;
   for (const Table::Due& d : due) {
     MarkPending(shard, d.hash);
     table->Remove(d);
-    if (somebody_cares) {
+    if (somebody_cares || tells) {
       KeyText room;
-      NoteChange(shard, db, HashedKey(KeyIn(d.item, room), d.hash), Kind::kValue);
+      const absl::string_view key = KeyIn(d.item, room);
+      NoteChange(shard, db, HashedKey(key, d.hash), Kind::kValue);
+      if (tells) RememberEvent(EventClass::kExpired, "expired", db, key);
     } else {
       ++changes_;
     }
@@ -414,18 +432,21 @@ void Unit::SetRecord(DbIndex db, const HashedKey& key, const Record& record, int
   Publish(shard, db, key, entry);
 }
 
-void Unit::Apply(DbIndex db, const HashedKey& key, const Action& action) {
+void Unit::Apply(DbIndex db, const HashedKey& key, const Action& action, bool lease_only) {
   switch (action.kind) {
     case Action::Kind::kNone:
       return;
     case Action::Kind::kSetRecord:
       SetRecord(db, key, action.record, action.deadline_ms);
+      lease_only ? Notify(EventClass::kGeneric, "expire", db, key.bytes)
+                 : Notify(EventClass::kString, "set", db, key.bytes);
       return;
     case Action::Kind::kSetPlain:
       SetString(db, key, action.plain, action.deadline_ms);
+      Notify(EventClass::kString, "set", db, key.bytes);
       return;
     case Action::Kind::kDelete:
-      Remove(db, key);
+      if (Remove(db, key)) Notify(EventClass::kGeneric, "del", db, key.bytes);
       return;
   }
 }
@@ -542,7 +563,10 @@ void Unit::Copy(DbIndex from_db, const HashedKey& from, DbIndex to_db, const Has
   const Item item = LiveItem(ShardOf(from), from_db, from);
   if (!item) return;
   const KeyView view = ViewOf(item);
+  const bool replaces = store_.WantsEvent(EventClass::kNew) && LiveItem(ShardOf(to), to_db, to);
   CopyTo(to_db, to, view, view.deadline_ms);
+  // What it replaces counts as deleted before.
+  if (replaces) Notify(EventClass::kNew, "new", to_db, to.bytes);
 }
 
 void Unit::Rename(DbIndex from_db, const HashedKey& from, DbIndex to_db, const HashedKey& to) {

@@ -8,7 +8,10 @@
 namespace idemd::storage {
 
 void Unit::Commit() {
-  if (held_ == 0) return;
+  if (held_ == 0) {
+    if (events_ != nullptr) [[unlikely]] TellEvents();
+    return;
+  }
   if (changes_ != 0 || serve_all_) {
     if (!changed_.empty() || serve_all_) {
       ServeWaiters();
@@ -24,9 +27,25 @@ void Unit::Commit() {
     whole_effects_.clear();
     serve_all_ = false;
   }
+  if (events_ != nullptr) [[unlikely]] TellEvents();
   borrowed_ = 0;
   Unlock();
   if (!served_.empty()) ResolveServed();
+}
+
+void Unit::RememberEvent(EventClass event_class, const char* event, DbIndex db, absl::string_view key) {
+  if (events_ == nullptr) events_ = std::make_unique<EventList>();
+  events_->Add(event_class, event, db, key);
+}
+
+void Unit::AtCommit(std::function<void(Lsn need)> call) {
+  if (events_ == nullptr) events_ = std::make_unique<EventList>();
+  events_->Add(std::move(call));
+}
+
+void Unit::TellEvents() {
+  const std::unique_ptr<EventList> events = std::move(events_);
+  events->HandTo(store_.event_sink_, need_, origin_);
 }
 
 void Unit::ServeWaiters() {

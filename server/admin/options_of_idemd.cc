@@ -125,6 +125,12 @@ constexpr OptionSpec kOptions[] = {
      .doc = "Per class of client: closes one with more bytes of replies waiting than the first "
             "number, or than the "
             "second for as long as the third; 0 for no limit. MONITOR counts as pubsub."},
+    {.name = "notify-keyspace-events",
+     .type = T::kNotifyClasses,
+     .group = "network",
+     .doc = "Which events of keys are published, as letters: K and E name the channels "
+            "(__keyspace@db__:key, __keyevent@db__:event), g$lshzxetdmn the events, A most of them; empty for none.",
+     .number = &S::notify_keyspace_events},
 
     // --- general
     {.name = "databases",

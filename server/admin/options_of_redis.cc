@@ -115,10 +115,6 @@ constexpr OptionSpec kOptions[] = {
     Integer("tracking-table-max-keys", "1000000", 0, kLong),
 
     // events, scripts and rights
-    {.name = "notify-keyspace-events",
-     .type = T::kNotifyClasses,
-     .effect = Effect::kNone,
-     .number = &S::notify_keyspace_events},
     Integer("busy-reply-threshold", "5000", 0, kLong, "lua-time-limit"),
     Enum("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
     Integer("acllog-max-len", "128", 0, kLong),

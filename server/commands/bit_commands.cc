@@ -38,6 +38,7 @@ void SetBit(Context& c) {
     byte = static_cast<unsigned char>(bit == 1 ? byte | mask : byte & ~mask);
     bytes[offset >> 3] = static_cast<char>(byte);
     SettleEdit(c, key, bytes, deadline_ms);
+    c.Notify(storage::EventClass::kString, "setbit", key);
   }
   c.reply.Integer(before ? 1 : 0);
 }

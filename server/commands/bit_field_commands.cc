@@ -195,7 +195,9 @@ class FieldBytes {
     return edited_;
   }
   void Settle() {
-    if (!edited_.empty()) SettleEdit(c_, key_, edited_, deadline_ms_);
+    if (edited_.empty()) return;
+    SettleEdit(c_, key_, edited_, deadline_ms_);
+    c_.Notify(storage::EventClass::kString, "setbit", key_);
   }
 
  private:
@@ -221,6 +223,7 @@ void Change(Context& c, const FieldOperation& operation, FieldBytes& bytes) {
 
 void GetFields(Context& c, const Operations& operations) {
   std::string text;
+  c.unit.ReportMisses(true);
   const KeyView view = c.unit.Find(c.db(), c.Key(1));
   if (!CheckString(c, view)) return;
   const absl::string_view bytes = storage::StringValue(view, text);

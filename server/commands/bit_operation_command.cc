@@ -67,6 +67,7 @@ void BitOp(Context& c) {
   absl::InlinedVector<HashedKey, 8> keys;
   for (size_t i = 2; i < c.words.size(); ++i) keys.push_back(c.Key(i));
   c.unit.LockKeys(keys);
+  c.unit.ReportMisses(true);
   absl::InlinedVector<absl::string_view, 8> sources;
   std::deque<std::string> texts;  // of records
   size_t longest = 0;
@@ -80,7 +81,7 @@ void BitOp(Context& c) {
     longest = std::max(longest, sources.back().size());
   }
   if (longest == 0) {
-    c.unit.Remove(c.db(), keys[0]);
+    if (c.unit.Remove(c.db(), keys[0])) c.Notify(storage::EventClass::kGeneric, "del", keys[0]);
     return c.reply.Integer(0);
   }
   std::string result(sources[0].data(), sources[0].size());
@@ -91,6 +92,7 @@ void BitOp(Context& c) {
     for (size_t i = 1; i < sources.size(); ++i) Combine(operation, sources[i], result);
   }
   c.unit.SetString(c.db(), keys[0], result, storage::kNoDeadline);
+  c.Notify(storage::EventClass::kString, "set", keys[0]);
   c.reply.Integer(static_cast<int64_t>(longest));
 }
 

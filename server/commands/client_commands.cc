@@ -23,8 +23,7 @@ constexpr absl::string_view kNameError =
 constexpr absl::string_view kNoTracking = "ERR CLIENT TRACKING is not supported by this version";
 constexpr absl::string_view kNoPause = "ERR CLIENT PAUSE is not supported by this version";
 
-// Kinds of connections. Neither replicas nor subscribers exist in this version, so two of them
-// match nobody.
+// Kinds of connections. Replicas do not exist in this version, so two of them match nobody.
 enum class ClientType : uint8_t { kNormal, kMaster, kReplica, kPubSub };
 
 bool ParseType(absl::string_view word, ClientType* type) {
@@ -46,9 +45,14 @@ T Get(const std::atomic<T>& value) {
   return value.load(std::memory_order_relaxed);
 }
 
+ClientType TypeOf(const ClientInfo& info) {
+  return info.subscribed() ? ClientType::kPubSub : ClientType::kNormal;
+}
+
 std::string Flags(const ClientInfo& info) {
   std::string flags;
   if (Get(info.monitor)) flags += 'O';
+  if (info.subscribed()) flags += 'P';
   if (Get(info.queued) >= 0) flags += 'x';
   if (Get(info.blocked)) flags += 'b';
   if (Get(info.closing)) flags += 'A';
@@ -67,10 +71,11 @@ void AppendClientLine(const CommandTable& commands, const ClientInfo& info, std:
                   " fd=", info.fd, " name=", info.name, " age=", (now_ms - info.created_ms) / 1000,
                   " idle=", std::max<int64_t>(0, now_ms - Get(info.last_active_ms)) / 1000,
                   " flags=", Flags(info));
-  absl::StrAppend(&out, " db=", Get(info.db), " sub=0 psub=0 ssub=0 multi=", Get(info.queued),
+  absl::StrAppend(&out, " db=", Get(info.db), " sub=", Get(info.channels), " psub=",
+                  Get(info.patterns), " ssub=", Get(info.shard_channels), " multi=", Get(info.queued),
                   " qbuf=", Get(info.query_bytes), " qbuf-free=", Get(info.query_free),
-                  " argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=", Get(info.output_bytes),
-                  " oll=0 omem=0 tot-mem=", buffers + sizeof(ClientInfo) + sizeof(Session));
+                  " argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=", Get(info.output_bytes) != 0 ? 1 : 0,
+                  " omem=", Get(info.output_bytes), " tot-mem=", buffers + sizeof(ClientInfo) + sizeof(Session));
   absl::StrAppend(&out, " events=", Get(info.output_bytes) != 0 ? "rw" : "r", " cmd=",
                   last == nullptr ? std::string("NULL") : commands.EntryOf(*last).full_name,
                   " user=", info.user, " redir=-1 resp=", Get(info.resp),
@@ -98,22 +103,24 @@ void ClientListIds(Context& c) {
 }
 
 void ClientList(Context& c) {
+  bool all = true;
   ClientType type = ClientType::kNormal;
   if (c.words.size() == 4 && absl::EqualsIgnoreCase(c.words[2], "TYPE")) {
     if (!ParseType(c.words[3], &type)) {
       return c.reply.Error(absl::StrCat("ERR Unknown client type '", c.words[3], "'"));
     }
+    all = false;
   } else if (c.words.size() > 3 && absl::EqualsIgnoreCase(c.words[2], "ID")) {
     return ClientListIds(c);
   } else if (c.words.size() != 2) {
     return c.Syntax();
   }
   std::string lines;
-  if (type == ClientType::kNormal) {
-    for (const auto& peer : c.services.clients.All()) {
-      // One that was killed is as good as gone, though its thread may not have closed it yet.
-      if (!Get(peer->info().closing)) AppendClientLine(c.services.commands, peer->info(), lines);
-    }
+  for (const auto& peer : c.services.clients.All()) {
+    const ClientInfo& info = peer->info();
+    // One that was killed is as good as gone, though its thread may not have closed it yet.
+    if (!Get(info.closing) && (all || TypeOf(info) == type))
+      AppendClientLine(c.services.commands, info, lines);
   }
   c.reply.Verbatim(lines);
 }
@@ -197,7 +204,7 @@ struct KillFilter {
     if (Get(info.closing)) return false;
     if (has_address && info.address != address) return false;
     if (has_local_address && info.local_address != local_address) return false;
-    if (has_type && type != ClientType::kNormal) return false;
+    if (has_type && type != TypeOf(info)) return false;
     if (id != 0 && info.id != id) return false;
     if (!has_user) return true;
     storage::MutexLock lock(info.mutex);

@@ -56,7 +56,8 @@ enum Flag : uint32_t {
   kAnyKeys = 1u << 23,
   // When it is refused, the transaction is over (EXEC).
   kEndsTransaction = 1u << 24,
-
+  // Allowed to a RESP2 client that is subscribed to something.
+  kWhileSubscribed = 1u << 25,
 };
 
 enum class Group : uint8_t {

@@ -18,5 +18,7 @@ bool IsClientName(absl::string_view name);
 void SetClientName(Session& session, absl::string_view name);
 void SelectDb(Session& session, storage::DbIndex db);
 void SetProtocol(Session& session, int resp);
+// Ends all subscriptions without a word (pubsub_commands.cc).
+void EndSubscriptions(Services& services, Session& session);
 
 }  // namespace idemd::server

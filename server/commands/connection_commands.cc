@@ -29,6 +29,11 @@ constexpr absl::string_view kAuthNotConfigured =
 
 void Ping(Context& c) {
   if (c.words.size() > 2) return c.reply.Error("ERR wrong number of arguments for 'ping' command");
+  if (c.session.resp == 2 && c.session.info().subscribed()) {
+    c.reply.Array(2);
+    c.reply.Bulk("pong");
+    return c.reply.Bulk(c.words.size() == 2 ? c.words[1] : absl::string_view());
+  }
   if (c.words.size() == 2) return c.reply.Bulk(c.words[1]);
   c.reply.Simple("PONG");
 }
@@ -112,6 +117,7 @@ void Quit(Context& c) {
 
 void Reset(Context& c) {
   Session& session = c.session;
+  EndSubscriptions(c.services, session);
   DropTransaction(c.services, session);
   if (session.monitor) {
     session.monitor = false;
@@ -154,7 +160,7 @@ constexpr CommandSpec kConnectionCommands[] = {
     {.name = "PING",
      .handler = &Ping,
      .arity = -1,
-     .flags = kFast,
+     .flags = kFast | kWhileSubscribed,
      .group = Group::kConnection,
      .since = "1.0.0",
      .summary = "Answers PONG, or with the message it was given.",
@@ -195,14 +201,16 @@ constexpr CommandSpec kConnectionCommands[] = {
     {.name = "QUIT",
      .handler = &Quit,
      .arity = -1,
-     .flags = kAllowBusy | kNoScript | kLoading | kStale | kFast | kNoAuth | kNotQueued,
+     .flags = kAllowBusy | kNoScript | kLoading | kStale | kFast | kNoAuth | kNotQueued |
+              kWhileSubscribed,
      .group = Group::kConnection,
      .since = "1.0.0",
      .summary = "Ends the connection after all replies were sent."},
     {.name = "RESET",
      .handler = &Reset,
      .arity = 1,
-     .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy | kNotQueued,
+     .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy | kNotQueued |
+              kWhileSubscribed,
      .group = Group::kConnection,
      .since = "6.2.0",
      .summary = "Puts the connection back to the state it had when it was opened."}};

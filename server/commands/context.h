@@ -33,6 +33,10 @@ struct Context {
 
   storage::Unit& Data() { return unit; }
   storage::DbIndex db() const { return session.db; }
+  // Tells of what this command did to a key of its database; see Unit::Notify().
+  void Notify(storage::EventClass event_class, const char* event, const storage::HashedKey& key) {
+    unit.Notify(event_class, event, session.db, key.bytes);
+  }
   // The key at words[i].
   storage::HashedKey Key(size_t i) const {
     return static_cast<int>(i) == first_key ? hashed : storage::HashedKey(words[i]);

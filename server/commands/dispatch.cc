@@ -16,6 +16,7 @@
 #include "server/admin/settings.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/commands/connection.h"
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
 #include "server/commands/persistence_control.h"
@@ -117,6 +118,11 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   if (session.transaction != nullptr && (spec.flags & kNoMulti) != 0)
     return "ERR Command not allowed inside a transaction";
   if ((spec.flags & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
+  if (session.resp == 2 && session.subscriptions != nullptr && (spec.flags & kWhileSubscribed) == 0 &&
+      session.peer->info().subscribed()) {
+    return absl::StrCat("ERR Can't execute '", p.entry->full_name,
+                        "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context");
+  }
   if (DiskObjects(services)) [[unlikely]] return DiskRefusal(services, session, spec);
   return {};
 }
@@ -125,6 +131,22 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
 absl::string_view WithoutCode(absl::string_view error) {
   absl::ConsumePrefix(&error, "ERR ");
   return error;
+}
+
+// CLIENT REPLY OFF or SKIP: of the reply from `mark` on, only what is no reply to a command stays.
+void Silence(Session& session, size_t mark, std::string& out) {
+  std::string kept;
+  for (const auto& [begin, end] : session.unsilenced) kept.append(out, begin, end - begin);
+  session.unsilenced.clear();
+  out.resize(mark);
+  out += kept;
+  if (session.reply_mode == ReplyMode::kSkipThis) session.reply_mode = ReplyMode::kOn;
+}
+
+// Messages to the own connection leave before the reply of the command that sent them, those of EXEC behind its reply.
+void InsertPushes(Session& session, const CommandSpec& spec, size_t mark, std::string& out) {
+  out.insert((spec.flags & kEndsTransaction) != 0 ? out.size() : mark, session.pushes);
+  session.pushes.clear();
 }
 
 // The code word of the error reply at `mark`, or "" when the reply is none.
@@ -177,6 +199,7 @@ void Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     session.info().last_command.store(entry->spec, std::memory_order_relaxed);
     storage::Unit unit(services_.store);
     unit.KeepAccessTimes(session.no_touch);
+    unit.SetOrigin(&session);
     Context context{services_, session, unit, reply, words, entry->spec, p.first_key, p.key, thread_stats_};
     RunHandler(context, *entry, now_us);
     unit.Commit();
@@ -197,16 +220,17 @@ void Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
   ClientInfo& info = session.info();
   info.commands.store(info.commands.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   reply.set_resp(session.resp);  // HELLO and RESET change it
-  if (session.reply_mode != ReplyMode::kOn) {
-    out.resize(mark);
-    if (session.reply_mode == ReplyMode::kSkipThis) session.reply_mode = ReplyMode::kOn;
-  }
+  if (session.reply_mode != ReplyMode::kOn) [[unlikely]]
+    Silence(session, mark, out);
+  if (!session.pushes.empty()) [[unlikely]]
+    InsertPushes(session, *entry->spec, mark, out);
 }
 
 void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const std::string& out = c.reply.buffer();
   const size_t mark = out.size();
   if (*now_us == 0) *now_us = SteadyUs();
+  c.unit.ReportMisses((entry.spec->flags & kReadonly) != 0);
   entry.spec->handler(c);
   const int64_t end_us = SteadyUs();
   const absl::string_view code = ErrorCode(out, mark);
@@ -218,6 +242,7 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
 }
 
 void Dispatcher::Closed(Session& session) {
+  EndSubscriptions(services_, session);
   DropTransaction(services_, session);
   if (session.waiter != nullptr) {
     session.waiter->Cancel();

@@ -102,11 +102,17 @@ void Restore(Context& c) {
     deadline_ms = std::min(deadline_ms, kNoDeadline - 1);
   }
   if (deadline_ms <= c.unit.now_ms()) {
-    c.unit.Remove(c.db(), key);
-  } else if (collection != nullptr) {
-    c.unit.SetCollection(c.db(), key, std::move(collection), deadline_ms);
+    if (c.unit.Remove(c.db(), key)) c.Notify(storage::EventClass::kGeneric, "del", key);
   } else {
-    c.unit.SetString(c.db(), key, *value, deadline_ms);
+    // What it replaces counts as deleted before, so the key is new.
+    const bool replaces = options.replace && c.services.store.WantsEvent(storage::EventClass::kNew) &&
+                          c.unit.Find(c.db(), key, /*touch=*/false);
+    if (collection != nullptr)
+      c.unit.SetCollection(c.db(), key, std::move(collection), deadline_ms);
+    else
+      c.unit.SetString(c.db(), key, *value, deadline_ms);
+    if (replaces) c.Notify(storage::EventClass::kNew, "new", key);
+    c.Notify(storage::EventClass::kGeneric, "restore", key);
   }
   c.reply.Ok();
 }

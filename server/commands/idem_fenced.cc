@@ -31,12 +31,13 @@ storage::Subject LockAndLook(Context& c, const HashedKey& key) {
 }
 
 // Writes the outcome's error, or applies its action and returns true.
-bool Carry(Context& c, const HashedKey& key, const storage::FencedOutcome& outcome) {
+bool Carry(Context& c, const HashedKey& key, const storage::FencedOutcome& outcome,
+           bool lease_only = false) {
   if (outcome.error != LifeError::kNone) {
     ReplyLifeError(c, key.bytes, outcome.error);
     return false;
   }
-  c.unit.Apply(c.db(), key, outcome.action);
+  c.unit.Apply(c.db(), key, outcome.action, lease_only);
   return true;
 }
 
@@ -107,7 +108,7 @@ void Extend(Context& c) {
   const HashedKey key = c.Key(1);
   const storage::Subject subject = LockAndLook(c, key);
   const storage::ExtendOutcome outcome = storage::Extend(subject, fence, lease_ms, c.unit.now_ms());
-  if (!Carry(c, key, outcome)) return;
+  if (!Carry(c, key, outcome, /*lease_only=*/true)) return;
   c.reply.Integer(outcome.lease_left_ms);
 }
 

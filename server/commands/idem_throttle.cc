@@ -46,6 +46,7 @@ void Run(Context& c, const storage::ThrottleRequest& request, int64_t unit_ns) {
     const bool is_new = subject.kind == storage::Subject::Kind::kAbsent;
     if (is_new && c.services.store.OverMemoryLimit()) return c.reply.Error(errors::kOutOfMemory);
     c.unit.SetString(c.db(), key, absl::AlphaNum(outcome.tat_ns).Piece(), outcome.deadline_ms);
+    c.Notify(storage::EventClass::kString, "set", key);
   }
   if (request.store) {
     c.services.native.Count(key.bytes, outcome.limited ? NativeCounter::kThrottleLimited

@@ -54,6 +54,7 @@ void Token(Context& c) {
   for (const HashedKey& key : keys) {
     // 64 random bits and the expiry make the key: there is nothing there that could be overwritten.
     c.unit.SetString(c.db(), key, options.value, lifetime.deadline_ms);
+    c.Notify(storage::EventClass::kString, "set", key);
     c.reply.Bulk(key.bytes.substr(prefix.size()));
   }
   c.services.native.Count(keys[0].bytes, NativeCounter::kTokensIssued, count);

@@ -16,6 +16,7 @@
 #include "server/commands/info_lines.h"
 #include "server/commands/persistence_control.h"
 #include "server/commands/table.h"
+#include "server/pubsub/pubsub.h"
 #include "server/version.h"
 
 namespace idemd::server {
@@ -161,8 +162,10 @@ void InfoStats(Context& c, std::string& out) {
       .Zeros({"expired_time_cap_reached_count", "evicted_keys", "evicted_clients"})
       .Add("keyspace_hits", storage.Get(storage::StorageStats::kHits))
       .Add("keyspace_misses", storage.Get(storage::StorageStats::kMisses))
-      .Zeros({"pubsub_channels", "pubsub_patterns", "pubsubshard_channels", "latest_fork_usec",
-              "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
+      .Add("pubsub_channels", c.services.pubsub->channels(ChannelSpace::kPlain))
+      .Add("pubsub_patterns", c.services.pubsub->patterns())
+      .Add("pubsubshard_channels", c.services.pubsub->channels(ChannelSpace::kShard))
+      .Zeros({"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
               "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
               "active_defrag_key_misses", "tracking_total_keys", "tracking_total_items",
               "tracking_total_prefixes", "unexpected_error_replies"})

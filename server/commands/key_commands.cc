@@ -9,6 +9,7 @@ namespace idemd::server {
 namespace {
 
 namespace errors = protocol::errors;
+using storage::EventClass;
 using storage::HashedKey;
 using storage::KeyView;
 using KeyList = absl::InlinedVector<HashedKey, 4>;
@@ -25,7 +26,11 @@ void Delete(Context& c) {
   const KeyList keys = KeysFrom(c, 1);
   c.unit.LockKeys(keys);
   int64_t removed = 0;
-  for (const HashedKey& key : keys) removed += c.unit.Remove(c.db(), key) ? 1 : 0;
+  for (const HashedKey& key : keys) {
+    if (!c.unit.Remove(c.db(), key)) continue;
+    c.Notify(EventClass::kGeneric, "del", key);
+    ++removed;
+  }
   c.reply.Integer(removed);
 }
 
@@ -63,7 +68,11 @@ void RenameTo(Context& c, bool only_if_absent) {
   if (!c.unit.Find(c.db(), keys[0])) return c.reply.Error(errors::kNoSuchKey);
   const bool same = keys[0].bytes == keys[1].bytes;
   if (only_if_absent && (same || c.unit.Find(c.db(), keys[1]))) return c.reply.Integer(0);
-  if (!same) c.unit.Rename(c.db(), keys[0], c.db(), keys[1]);
+  if (!same) {
+    c.unit.Rename(c.db(), keys[0], c.db(), keys[1]);
+    c.Notify(EventClass::kGeneric, "rename_from", keys[0]);
+    c.Notify(EventClass::kGeneric, "rename_to", keys[1]);
+  }
   only_if_absent ? c.reply.Integer(1) : c.reply.Ok();
 }
 
@@ -97,9 +106,12 @@ void Copy(Context& c) {
   const HashedKey keys[] = {c.Key(1), c.Key(2)};
   if (to_db == c.db() && keys[0].bytes == keys[1].bytes) return c.reply.Error(errors::kSameObject);
   c.unit.LockKeys(keys);
+  c.unit.ReportMisses(true);
   if (!c.unit.Find(c.db(), keys[0])) return c.reply.Integer(0);
+  c.unit.ReportMisses(false);
   if (!replace && c.unit.Find(to_db, keys[1])) return c.reply.Integer(0);
   c.unit.Copy(c.db(), keys[0], to_db, keys[1]);
+  c.unit.Notify(EventClass::kGeneric, "copy_to", to_db, keys[1].bytes);
   c.reply.Integer(1);
 }
 
@@ -111,6 +123,8 @@ void Move(Context& c) {
   c.unit.Lock(key);
   if (!c.unit.Find(c.db(), key) || c.unit.Find(to_db, key)) return c.reply.Integer(0);
   c.unit.Rename(c.db(), key, to_db, key);
+  c.Notify(EventClass::kGeneric, "move_from", key);
+  c.unit.Notify(EventClass::kGeneric, "move_to", to_db, key.bytes);
   c.reply.Integer(1);
 }
 

@@ -82,10 +82,13 @@ void Expire(Context& c, int64_t unit_ms, bool absolute) {
   deadline = std::min(deadline, kNoDeadline - 1);  // the last millisecond there is means "never"
   const KeyView view = c.unit.Find(c.db(), key);
   if (!view || !Allows(conditions, view.deadline_ms, deadline)) return c.reply.Integer(0);
-  if (deadline <= now)
+  if (deadline <= now) {
     c.unit.Remove(c.db(), key);
-  else
+    c.Notify(storage::EventClass::kGeneric, "del", key);
+  } else {
     c.unit.SetDeadline(c.db(), key, deadline);
+    c.Notify(storage::EventClass::kGeneric, "expire", key);
+  }
   c.reply.Integer(1);
 }
 
@@ -114,6 +117,7 @@ void Persist(Context& c) {
   const KeyView view = c.unit.Find(c.db(), key);
   if (!view || view.deadline_ms == kNoDeadline) return c.reply.Integer(0);
   c.unit.SetDeadline(c.db(), key, kNoDeadline);
+  c.Notify(storage::EventClass::kGeneric, "persist", key);
   c.reply.Integer(1);
 }
 

@@ -30,6 +30,7 @@ void MemoryUsage(Context& c) {
     if (samples < 0) return c.Syntax();
   }
   const storage::HashedKey key = c.Key(2);
+  c.unit.ReportMisses(false);
   const storage::KeyView view = c.Data().Find(c.db(), key, /*touch=*/false);
   if (!view) return c.reply.Null();
   c.reply.Integer(static_cast<int64_t>(storage::MemoryUsage(key.bytes, view)));

@@ -16,7 +16,7 @@ namespace {
 
 class NoPeer final : public Peer {
  public:
-  void Send(std::shared_ptr<const std::string>, storage::Lsn) override {}
+  void Send(std::shared_ptr<const std::string>, storage::Lsn, std::shared_ptr<const std::atomic<bool>>) override {}
   void Kill() override {}
   void Resume(std::function<void(Session&, std::string&)>) override {}
 };

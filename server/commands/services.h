@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace idemd::storage {
@@ -22,6 +23,9 @@ class NativeStats;    // server/admin/native_stats.h: counters per namespace for
 class CommandTable;   // server/commands/table.h
 class PersistenceControl;  // server/commands/persistence_control.h
 class Shutdown;            // server/commands/shutdown.h
+class PubSub;              // server/pubsub/pubsub.h
+
+std::shared_ptr<PubSub> MakePubSub();
 
 struct Services {
   storage::Store& store;
@@ -38,6 +42,7 @@ struct Services {
   int64_t started_ms = 0;      // unix milliseconds
   Shutdown* shutdown = nullptr;    // null: nobody can stop it
   PersistenceControl* persistence = nullptr;  // null: nothing is kept on disk
+  std::shared_ptr<PubSub> pubsub = MakePubSub();  // a part that needs no others
 };
 
 }  // namespace idemd::server

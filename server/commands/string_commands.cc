@@ -10,6 +10,7 @@
 namespace idemd::server {
 namespace {
 
+using storage::EventClass;
 using storage::HashedKey;
 using storage::KeyView;
 using storage::kNoDeadline;
@@ -58,13 +59,23 @@ bool ReadSetOptions(absl::Span<const absl::string_view> words, SetOptions* optio
   return true;
 }
 
+void NotifySet(Context& c, const HashedKey& key, bool with_lifetime) {
+  c.Notify(EventClass::kString, "set", key);
+  if (with_lifetime) c.Notify(EventClass::kGeneric, "expire", key);
+}
+
 // Writes the value with a deadline that may be in the past already: then, as for Redis, the key is
 // gone at once.
-void StoreValue(Context& c, const HashedKey& key, absl::string_view value, int64_t deadline_ms) {
+void StoreValue(Context& c, const HashedKey& key, absl::string_view value, int64_t deadline_ms,
+                bool with_lifetime) {
   if (deadline_ms != kNoDeadline && deadline_ms <= c.unit.now_ms()) {
-    c.unit.Remove(c.db(), key);
+    const bool was_there = c.unit.Remove(c.db(), key);
+    if (!was_there) c.Notify(EventClass::kNew, "new", key);
+    NotifySet(c, key, true);
+    c.Notify(EventClass::kExpired, "expired", key);
   } else {
     c.unit.SetString(c.db(), key, value, deadline_ms);
+    NotifySet(c, key, with_lifetime);
   }
 }
 
@@ -73,6 +84,7 @@ void Set(Context& c) {
   if (c.words.size() == 3) {
     c.unit.Lock(key);
     c.unit.SetString(c.db(), key, c.words[2], kNoDeadline);
+    NotifySet(c, key, false);
     return c.reply.Ok();
   }
   SetOptions options;
@@ -85,6 +97,7 @@ void Set(Context& c) {
   if (options.lifetime && !ToDeadline(c, options.lifetime, ms, &deadline_ms)) return;
   bool allowed = true;
   if (options.nx || options.xx || options.get || options.keep_ttl || options.comparison) {
+    c.unit.ReportMisses(options.get);
     const KeyView old = c.unit.Find(c.db(), key);
     if ((options.get || options.comparison) && !CheckString(c, old)) return;
     allowed = options.Allows(old);
@@ -94,7 +107,7 @@ void Set(Context& c) {
       ReplyValue(c, old);
     }
   }
-  if (allowed) StoreValue(c, key, c.words[2], deadline_ms);
+  if (allowed) StoreValue(c, key, c.words[2], deadline_ms, static_cast<bool>(options.lifetime));
   if (options.get) return;
   allowed ? c.reply.Ok() : c.reply.Null();
 }
@@ -104,6 +117,7 @@ void SetNx(Context& c) {
   c.unit.Lock(key);
   if (c.unit.Find(c.db(), key)) return c.reply.Integer(0);
   c.unit.SetString(c.db(), key, c.words[2], kNoDeadline);
+  NotifySet(c, key, false);
   c.reply.Integer(1);
 }
 
@@ -116,6 +130,7 @@ void SetFor(Context& c, LifetimeOption::Kind kind) {
   int64_t deadline_ms = 0;
   if (!ToDeadline(c, lifetime, ms, &deadline_ms)) return;
   c.unit.SetString(c.db(), key, c.words[3], deadline_ms);
+  NotifySet(c, key, true);
   c.reply.Ok();
 }
 
@@ -127,6 +142,7 @@ void Get(Context& c) { ReplyValue(c, c.unit.Find(c.db(), c.Key(1))); }
 // Finds the key for a command that reads and then changes it.
 KeyView FindToChange(Context& c, const HashedKey& key) {
   c.unit.Lock(key);
+  c.unit.ReportMisses(true);
   const KeyView view = c.unit.Find(c.db(), key);
   CountRead(c, view);
   return view;
@@ -138,17 +154,21 @@ void GetSet(Context& c) {
   ReplyValue(c, old);
   if (old.collection != nullptr) return;
   c.unit.SetString(c.db(), key, c.words[2], kNoDeadline);
+  NotifySet(c, key, false);
 }
 
 void GetDel(Context& c) {
   const HashedKey key = c.Key(1);
   const KeyView view = FindToChange(c, key);
   ReplyValue(c, view);
-  if (view && view.collection == nullptr) c.unit.Remove(c.db(), key);
+  if (!view || view.collection != nullptr) return;
+  c.unit.Remove(c.db(), key);
+  c.Notify(EventClass::kGeneric, "del", key);
 }
 
 // As in Redis an absent key is answered before the number is looked at.
 void GetEx(Context& c) {
+  c.unit.ReportMisses(true);
   if (c.words.size() == 2) return Get(c);
   LifetimeOption lifetime;
   bool persist = false;
@@ -173,8 +193,10 @@ void GetEx(Context& c) {
   ReplyValue(c, view);
   if (lifetime && deadline_ms <= c.unit.now_ms()) {
     c.unit.Remove(c.db(), key);
-  } else if (lifetime || view.deadline_ms != kNoDeadline) {
+    c.Notify(EventClass::kGeneric, "del", key);
+  } else if (lifetime || (persist && view.deadline_ms != kNoDeadline)) {
     c.unit.SetDeadline(c.db(), key, deadline_ms);
+    c.Notify(EventClass::kGeneric, persist ? "persist" : "expire", key);
   }
 }
 

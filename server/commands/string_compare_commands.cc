@@ -21,7 +21,10 @@ void DeleteIf(Context& c, const Comparison& comparison) {
   const KeyView view = c.unit.Find(c.db(), key);
   if (comparison && !CheckString(c, view)) return;
   const bool deletes = view && (!comparison || comparison.Holds(view));
-  if (deletes) c.unit.Remove(c.db(), key);
+  if (deletes) {
+    c.unit.Remove(c.db(), key);
+    c.Notify(storage::EventClass::kGeneric, "del", key);
+  }
   c.reply.Integer(deletes ? 1 : 0);
 }
 

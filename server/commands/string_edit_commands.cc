@@ -48,12 +48,13 @@ void GetRange(Context& c) {
 // Puts `piece` at `offset` of the string that is there (or of an empty one), which grows as far as
 // needed.
 void Put(Context& c, const HashedKey& key, const KeyView& old, size_t offset,
-         absl::string_view piece) {
+         absl::string_view piece, const char* event) {
   const int64_t deadline_ms = old.deadline_ms;
   const size_t size = std::max(old.bytes.size(), offset + piece.size());
   const absl::Span<char> bytes = c.unit.Edit(c.db(), key, size);
   if (!piece.empty()) std::memcpy(bytes.data() + offset, piece.data(), piece.size());
   SettleEdit(c, key, bytes, deadline_ms);
+  c.Notify(storage::EventClass::kString, event, key);
   c.reply.Integer(static_cast<int64_t>(size));
 }
 
@@ -64,10 +65,11 @@ void Append(Context& c) {
   const KeyView old = c.unit.Find(c.db(), key);
   if (!old) {
     c.unit.SetString(c.db(), key, piece, storage::kNoDeadline);
+    c.Notify(storage::EventClass::kString, "append", key);
     return c.reply.Integer(static_cast<int64_t>(piece.size()));
   }
   if (!CheckPlain(c, old) || !CheckSize(c, old.bytes.size(), piece.size())) return;
-  Put(c, key, old, old.bytes.size(), piece);
+  Put(c, key, old, old.bytes.size(), piece, "append");
 }
 
 void SetRange(Context& c) {
@@ -81,7 +83,7 @@ void SetRange(Context& c) {
   if (!CheckPlain(c, old)) return;
   if (piece.empty()) return c.reply.Integer(static_cast<int64_t>(old.bytes.size()));
   if (!CheckSize(c, static_cast<uint64_t>(offset), piece.size())) return;
-  Put(c, key, old, static_cast<size_t>(offset), piece);
+  Put(c, key, old, static_cast<size_t>(offset), piece, "setrange");
 }
 
 constexpr ArgSpec kKeyArgs[] = {{.name = "key", .type = ArgType::kKey}};

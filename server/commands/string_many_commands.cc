@@ -47,8 +47,10 @@ bool CheckPairs(Context& c) {
 }
 
 void SetPairs(Context& c, const KeyList& keys) {
-  for (size_t i = 0; i < keys.size(); ++i)
+  for (size_t i = 0; i < keys.size(); ++i) {
     c.unit.SetString(c.db(), keys[i], c.words[2 + 2 * i], storage::kNoDeadline);
+    c.Notify(storage::EventClass::kString, "set", keys[i]);
+  }
 }
 
 void Mset(Context& c) {

@@ -30,6 +30,7 @@ void Add(Context& c, int64_t increment) {
   const char* const end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
   c.unit.SetString(c.db(), key, absl::string_view(digits, static_cast<size_t>(end - digits)),
                    old.deadline_ms);
+  c.Notify(storage::EventClass::kString, "incrby", key);
   c.reply.Integer(value);
 }
 
@@ -64,6 +65,7 @@ void IncrByFloat(Context& c) {
   if (!std::isfinite(value)) return c.reply.Error(errors::kNanOrInfinity);
   const std::string text = protocol::FormatLongDouble(value);
   c.unit.SetString(c.db(), key, text, old.deadline_ms);
+  c.Notify(storage::EventClass::kString, "incrbyfloat", key);
   c.reply.Bulk(text);
 }
 

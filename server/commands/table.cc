@@ -39,6 +39,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       ConnectionCommands(),   ClientCommands(),     ServerCommands(), PersistenceCommands(),
       InfoCommands(),         CommandCommands(),    ObserveCommands(),
       LatencyCommands(),      MemoryCommands(),     AclCommands(),
+      PubSubCommands(),
       ConfigCommands(),       StringCommands(),     StringManyCommands(),
       StringEditCommands(),   StringNumberCommands(), StringLcsCommands(),
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),

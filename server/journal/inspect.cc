@@ -20,6 +20,7 @@ class NoSink final : public LoadSink {
   void FlushDb(storage::DbIndex) override {}
   void FlushAll() override {}
   void SwapDb(storage::DbIndex, storage::DbIndex) override {}
+  void Expect(storage::DbIndex, uint64_t) override {}
   void SetCollection(storage::DbIndex, absl::string_view, std::unique_ptr<storage::Collection>, int64_t) override {}
   absl::Status Other(const std::vector<absl::string_view>&, storage::DbIndex*) override { return absl::OkStatus(); }
 };

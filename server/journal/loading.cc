@@ -39,6 +39,7 @@ class StoreSink final : public LoadSink {
  public:
   StoreSink(storage::Loader& loader, const Persistence::Replay& replay, int64_t delay_us)
       : loader_(loader), replay_(replay), delay_us_(delay_us) {}
+  void Expect(DbIndex db, uint64_t keys) override { loader_.Expect(db, keys); }
   void Set(DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) override {
     if (delay_us_ > 0 && ++keys_ % kKeysPerDelay == 0) std::this_thread::sleep_for(std::chrono::microseconds(delay_us_ * kKeysPerDelay));
     loader_.Set(db, key, value, deadline_ms);

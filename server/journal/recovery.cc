@@ -114,7 +114,7 @@ absl::Status Recovery::TakeAux(absl::string_view name, absl::string_view value) 
 }
 
 absl::Status Recovery::LoadRdb(const std::string& path, File& file, uint64_t size, bool must_have_sum, uint64_t* bytes) {
-  constexpr size_t kReadBytes = 2 << 20;
+  constexpr size_t kReadBytes = 2 << 20, kEntryBytesMin = 16;
   FileWindow window(file, size);
   size_t given = 0;
   storage::RdbReader reader([&](size_t wanted) -> absl::StatusOr<absl::string_view> {
@@ -147,6 +147,8 @@ absl::Status Recovery::LoadRdb(const std::string& path, File& file, uint64_t siz
         break;
       case storage::RdbItem::Kind::kSizes:
         promised += item->keys;
+        // A file may say what it likes; in so many bytes there are hardly more.
+        sink_.Expect(item->db, std::min(item->keys, size / kEntryBytesMin));
         break;
       case storage::RdbItem::Kind::kEntry:
         ++keys;

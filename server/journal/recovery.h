@@ -24,6 +24,8 @@ namespace idemd::server {
 class LoadSink {
  public:
   virtual ~LoadSink() = default;
+  // A hint: about so many keys come for that database.
+  virtual void Expect(storage::DbIndex db, uint64_t keys) = 0;
   virtual void Set(storage::DbIndex db, absl::string_view key, absl::string_view value, int64_t deadline_ms) = 0;
   virtual void SetCollection(storage::DbIndex db, absl::string_view key, std::unique_ptr<storage::Collection> value,
                              int64_t deadline_ms) = 0;

@@ -253,7 +253,7 @@ void Connection::Tick(int64_t now_ms) {
   const int64_t timeout_s = settings_.timeout_s.load(std::memory_order_relaxed);
   const int64_t active_ms =
       std::max(info().last_active_ms.load(std::memory_order_relaxed), info().created_ms);
-  if (timeout_s > 0 && session_.waiter == nullptr && !session_.monitor &&
+  if (timeout_s > 0 && session_.waiter == nullptr && !session_.monitor && !info().subscribed() &&
       now_ms - active_ms > timeout_s * 1000) {
     LogVerbose("Closing idle client");
     return Close();

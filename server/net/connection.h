@@ -50,7 +50,8 @@ class Connection final : public Peer {
   void Abort() { Close(); }
 
   // --- any thread
-  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn need) override;
+  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn need,
+            std::shared_ptr<const std::atomic<bool>> while_true) override;
   void Kill() override;
   void Resume(std::function<void(Session& session, std::string& out)> done) override;
 
@@ -128,7 +129,7 @@ class Connection final : public Peer {
   bool end_of_input_ = false;
   bool finishing_ = false;
   bool linger_ = false;
-  bool pushed_ = false;  // gets more than replies: MONITOR
+  bool pushed_ = false;  // gets more than replies, without a subscription: MONITOR
   std::atomic<bool> closed_{false};
 };
 

@@ -144,11 +144,15 @@ void Connection::OnWritten(const ErrorCode& error, size_t n) {
   if (serving() && !output_full_ && !turn_posted_ && session_.waiter == nullptr) Turn();
 }
 
-void Connection::Send(std::shared_ptr<const std::string> bytes, storage::Lsn need) {
+void Connection::Send(std::shared_ptr<const std::string> bytes, storage::Lsn need,
+                      std::shared_ptr<const std::atomic<bool>> while_true) {
   if (closed_.load(std::memory_order_relaxed)) return;
-  loop_->Post([self = self(), bytes = std::move(bytes), need] {
+  loop_->Post([self = self(), bytes = std::move(bytes), need, while_true = std::move(while_true)] {
     if (!self->serving()) return;
-    self->pushed_ = true;
+    if (while_true == nullptr)
+      self->pushed_ = true;
+    else if (!while_true->load(std::memory_order_relaxed))
+      return;
     if (!self->held_.empty() || need > self->loop_->dispatcher().released()) {
       self->Hold(*bytes, need);
       return self->CheckOutputLimits(SteadyMs());
@@ -164,7 +168,7 @@ void Connection::Send(std::shared_ptr<const std::string> bytes, storage::Lsn nee
 // slow that down.
 void Connection::CheckOutputLimits(int64_t now_ms) {
   const OutputLimit& limit =
-      pushed_ ? settings_.output_limit_pubsub : settings_.output_limit_normal;
+      pushed_ || info().subscribed() ? settings_.output_limit_pubsub : settings_.output_limit_normal;
   const auto hard = static_cast<size_t>(limit.hard_bytes.load(std::memory_order_relaxed));
   const auto soft = static_cast<size_t>(limit.soft_bytes.load(std::memory_order_relaxed));
   const size_t bytes = queue_.bytes() + held_.size();

@@ -141,7 +141,7 @@ bool RdbReader::Impl::Entry(uint64_t at, uint8_t type, RdbItem& item) {
     return scan.Damaged(at, absl::StrCat("there is no type ", int{type}));
   scan.Reading("a key");
   if (!scan.String(name, &item.name)) return false;
-  const ReadRdbCollection read = RdbCollectionReader(type);
+  const ReadRdbCollection read = type == kRdbString ? nullptr : RdbCollectionReader(type);
   if (type != kRdbString && read == nullptr)
     return scan.Refused(at, absl::StrCat("key ", QuotedRdbKey(item.name), " of database ", db,
                                          " is ", type_name, ", which this version does not have"));

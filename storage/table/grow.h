@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "storage/table/table.h"
 
@@ -42,7 +43,6 @@ uint32_t BasicTable<Entry, Sync, Shape>::NextSize(uint32_t size) {
 template <class Entry, class Sync, class Shape>
 uint32_t BasicTable<Entry, Sync, Shape>::SizeFor(size_t words, uint32_t percent, bool first) {
   uint32_t size = first ? Shape::kLinesFirst : Shape::kLinesMin;
-  constexpr uint32_t kLargest = Shape::kLinesMax + Shape::kStepsMore * Shape::kLinesStep;
   while (size < kLargest && size_t{Segment::WordsOf(size)} * percent < words * 100) size = NextSize(size);
   return size;
 }
@@ -61,6 +61,25 @@ void BasicTable<Entry, Sync, Shape>::MakeFirst() {
   AddBytes(segment->bytes());
   deepest_ = segments_ = 1;
   Refer(*directory, 0, segment);
+  PublishDirectory(directory);
+}
+
+template <class Entry, class Sync, class Shape>
+void BasicTable<Entry, Sync, Shape>::Reserve(size_t words) {
+  if (directory_.load(std::memory_order_relaxed) != nullptr) return;
+  const size_t most = size_t{Segment::WordsOf(Shape::kLinesMax)} * kFillGrown / 100;
+  uint32_t depth = 0;
+  while (depth < kDepthMax && words >> depth > most) ++depth;
+  // Keys do not spread evenly: two standard deviations more, so that few segments have to grow all the same.
+  const size_t each = words >> depth;
+  const uint32_t size = SizeFor(each + static_cast<size_t>(2 * std::sqrt(2.0 * static_cast<double>(each))), kFillGrown, depth == 0);
+  Directory* directory = Directory::Make(depth);
+  for (uint32_t i = 0; i < directory->size(); ++i) {
+    Segment* segment = MakeSegment(depth, size);
+    AddBytes(segment->bytes());
+    Refer(*directory, i, segment);
+  }
+  deepest_ = segments_ = directory->size();
   PublishDirectory(directory);
 }
 

@@ -123,6 +123,9 @@ class BasicTable {
   int64_t next_due_ms() const { return next_due_ms_.load(std::memory_order_relaxed); }
 
   // --- the holder of the shard's lock
+  // Makes a table that has never held a key as large as so many words need (words.h: an inline key takes two, another one). It
+  // grows and shrinks from there as ever.
+  void Reserve(size_t words);
   // Inserts or replaces; returns what was replaced, whose entry is the caller's to retire.
   Item Put(const Key& key, Entry* fresh);
   // The same inline: false, and nothing done, when the key is there out of line. `deadline_ms` fits a cell. A deadline that
@@ -224,6 +227,7 @@ class BasicTable {
   // grow.h
   enum class Half : uint8_t { kBoth, kLower, kUpper };
   void MakeFirst();
+  static constexpr uint32_t kLargest = Shape::kLinesMax + Shape::kStepsMore * Shape::kLinesStep;
   static bool Crowded(const Segment& segment) {
     return segment.words + 2 > segment.capacity_words() * Shape::kFillMax / 100;
   }

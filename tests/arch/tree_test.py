@@ -23,13 +23,16 @@ ARROWS = {
     # session.h and clients.h: what one connection is, seen from both sides. It holds what storage calls
     # back: who waits, what was written, which keys are watched.
     "server": (["server/session.h", "server/clients.h", "storage/wait/waiter.h", "storage/effect.h",
-                "storage/watch.h", "storage/sync/mutex.h"], ["absl/"]),
+                "storage/events.h", "storage/watch.h", "storage/sync/mutex.h"], ["absl/"]),
     # The record library and the token's text are what native commands are made of: any host calls them directly.
     "server/commands": (["protocol/", "storage/store.h", "storage/effect.h", "storage/sync/mutex.h",
                          "storage/wait/waiter.h", "storage/record/", "storage/token/token.h", "storage/clock.h",
                          "storage/snapshot/rdb_reader.h", "storage/snapshot/rdb_writer.h", "server/session.h", "server/clients.h", "server/version.h",
                          "server/check.h", "server/steady_time.h",
-                         "server/admin/"], ["absl/"]),
+                         "server/pubsub/", "storage/events.h", "server/admin/"], ["absl/"]),
+    # Messages are encoded once for all who get them, and leave through Peer.
+    "server/pubsub": (["protocol/", "storage/effect.h", "storage/events.h", "storage/sync/mutex.h", "server/session.h",
+                       "server/clients.h"], ["absl/"]),
     "server/journal": (["protocol/", "storage/", "server/commands/dispatch.h",
                         "server/commands/persistence_control.h", "server/admin/log.h", "server/version.h", "server/steady_time.h"], ["absl/", "xxhash.h"]),
     # Locks are storage/sync/mutex.h everywhere. Settings are read with the numbers, patterns and quotes of requests.

@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<SimData>> SimData::Recover(SimFs& fs, storage::Ti
 
 class SimServer::NoPeer final : public server::Peer {
  public:
-  void Send(std::shared_ptr<const std::string>, storage::Lsn) override {}
+  void Send(std::shared_ptr<const std::string>, storage::Lsn, std::shared_ptr<const std::atomic<bool>>) override {}
   void Kill() override {}
   void Resume(std::function<void(server::Session&, std::string&)>) override {}
 };

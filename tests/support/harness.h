@@ -30,7 +30,10 @@ namespace idemd::testing {
 // A connection that keeps what is posted to it until the test lets it run.
 class ScriptedPeer final : public server::Peer {
  public:
-  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn) override { sent += *bytes; }
+  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn,
+            std::shared_ptr<const std::atomic<bool>> while_true) override {
+    if (while_true == nullptr || while_true->load()) sent += *bytes;
+  }
   void Kill() override { killed = true; }
   void Resume(std::function<void(server::Session&, std::string&)> done) override {
     posted.push_back(std::move(done));

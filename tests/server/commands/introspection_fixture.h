@@ -31,7 +31,10 @@ namespace idemd::server {
 // A connection that keeps what others sent to it.
 class FakePeer final : public Peer {
  public:
-  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn) override { sent += *bytes; }
+  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn,
+            std::shared_ptr<const std::atomic<bool>>) override {
+    sent += *bytes;
+  }
   void Kill() override { killed = true; }
   void Resume(std::function<void(Session&, std::string&)> done) override {
     resumes.push_back(std::move(done));

@@ -397,6 +397,25 @@ void FillAndMeasure(bool inlined, double* worst, double* mean) {
               *worst);
 }
 
+TEST(TableModel, ATableThatWasMadeLargeAtOnceHardlyGrowsAndShrinksAsEver) {
+  for (const uint64_t keys : {1u, 700u, 5'000u, 60'000u}) {
+    SCOPED_TRACE(keys);
+    Modelled grown(&GoodHash), made(&GoodHash);
+    made.table().Reserve(2 * keys);
+    const size_t at_once = made.table().memory_bytes();
+    for (uint64_t key = 0; key < keys; ++key) {
+      made.Put(key);
+      grown.Put(key);
+    }
+    made.CheckWhole();
+    EXPECT_LE(made.table().memory_bytes(), at_once + at_once / 20);
+    EXPECT_LE(made.table().memory_bytes(), 2 * grown.table().memory_bytes());
+    for (uint64_t key = 0; key < keys; ++key) made.Take(key);
+    made.CheckWhole();
+    EXPECT_LT(made.table().memory_bytes(), 1000u);
+  }
+}
+
 TEST(TableModel, AnInlineKeyTakesLessThanHalfALine) {
   double worst = 0, mean = 0;
   FillAndMeasure(true, &worst, &mean);
