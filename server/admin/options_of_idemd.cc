@@ -212,6 +212,16 @@ constexpr OptionSpec kOptions[] = {
      .doc = "What is removed at the memory limit: nothing.",
      .number = &S::maxmemory_policy},
 
+    {.name = "list-max-listpack-size",
+     .type = T::kInteger,
+     .initial = "-2",
+     .min = INT_MIN,
+     .max = kIntMax,
+     .alias = "list-max-ziplist-size",
+     .group = "memory",
+     .doc = "What a node of a list may hold: so many elements, or with -1 to -5 so many bytes: 4, 8, 16, 32 or 64 KiB.",
+     .number = &S::list_max_listpack_size},
+
     // --- watching
     {.name = "enable-debug-command",
      .type = T::kEnum,

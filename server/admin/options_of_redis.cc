@@ -104,7 +104,6 @@ constexpr OptionSpec kOptions[] = {
     Bool("jemalloc-bg-thread", "yes"),
     Integer("hash-max-listpack-entries", "512", 0, kLong, "hash-max-ziplist-entries"),
     Memory("hash-max-listpack-value", "64", 0, "hash-max-ziplist-value"),
-    Integer("list-max-listpack-size", "-2", kIntMin, kIntMax, "list-max-ziplist-size"),
     Integer("list-compress-depth", "0"),
     Integer("set-max-intset-entries", "512", 0, kLong),
     Integer("zset-max-listpack-entries", "128", 0, kLong, "zset-max-ziplist-entries"),

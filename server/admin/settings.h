@@ -106,6 +106,8 @@ class Settings {
   std::atomic<int64_t> lfu_decay_minutes{0};
   std::atomic<bool> lazyfree_lazy_user_flush{false};
   std::atomic<bool> lazyfree_lazy_user_del{false};
+  // encodings
+  std::atomic<int64_t> list_max_listpack_size{0};  // elements; negative: a class of bytes
   // watching
   std::atomic<int64_t> slowlog_log_slower_than_us{0};  // negative: off
   std::atomic<int64_t> slowlog_max_len{0};

@@ -44,6 +44,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       StringEditCommands(),   StringNumberCommands(), StringLcsCommands(),
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),
       BitFieldCommands(),
+      ListCommands(),         ListChangeCommands(), ListBlockingCommands(),
       KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
       ObjectCommands(),       DumpCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),

@@ -17,6 +17,7 @@ SOURCE = CXX | {".py", ".sh", ".js", ".mjs", ".ts", ".cmake"}
 ARROWS = {
     "storage": (["storage/"], ["absl/", "xxhash.h"]),
     "storage/snapshot": (["storage/"], ["absl/", "lzf.h"]),
+    "storage/collection": (["storage/"], ["absl/", "boost/"]),
     "storage/token": (["storage/"], ["absl/", "xxhash.h", "openssl/"]),
     "protocol": (["protocol/"], ["absl/"]),
     # session.h and clients.h: what one connection is, seen from both sides. It holds what storage calls
@@ -26,7 +27,7 @@ ARROWS = {
     # The record library and the token's text are what native commands are made of: any host calls them directly.
     "server/commands": (["protocol/", "storage/store.h", "storage/effect.h", "storage/sync/mutex.h",
                          "storage/wait/waiter.h", "storage/record/", "storage/token/token.h", "storage/clock.h",
-                         "storage/snapshot/rdb_reader.h", "storage/snapshot/rdb_writer.h", "server/session.h", "server/clients.h", "server/version.h",
+                         "storage/snapshot/rdb_reader.h", "storage/snapshot/rdb_writer.h", "storage/collection/", "server/session.h", "server/clients.h", "server/version.h",
                          "server/check.h", "server/steady_time.h",
                          "server/pubsub/", "storage/events.h", "server/admin/"], ["absl/"]),
     # Messages are encoded once for all who get them, and leave through Peer.
