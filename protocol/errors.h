@@ -11,6 +11,19 @@ inline constexpr absl::string_view kNotInteger = "ERR value is not an integer or
 inline constexpr absl::string_view kNotFloat = "ERR value is not a valid float";
 inline constexpr absl::string_view kOverflow = "ERR increment or decrement would overflow";
 inline constexpr absl::string_view kNanOrInfinity = "ERR increment would produce NaN or Infinity";
+inline constexpr absl::string_view kNanOrInfinityGiven = "ERR value is NaN or Infinity";
+inline constexpr absl::string_view kHashNotInteger = "ERR hash value is not an integer";
+inline constexpr absl::string_view kHashNotFloat = "ERR hash value is not a float";
+inline constexpr absl::string_view kOutOfRangeValue = "ERR value is out of range";
+inline constexpr absl::string_view kMustBePositive = "ERR value is out of range, must be positive";
+inline constexpr absl::string_view kDrawCount =
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+inline constexpr absl::string_view kNumKeysPositive = "ERR numkeys should be greater than 0";
+inline constexpr absl::string_view kNumKeysMany = "ERR Number of keys can't be greater than number of args";
+inline constexpr absl::string_view kLimitNegative = "ERR LIMIT can't be negative";
+inline constexpr absl::string_view kNoHyperLogLog = "WRONGTYPE Key is not a valid HyperLogLog string value.";
+inline constexpr absl::string_view kSortScore = "ERR One or more scores can't be converted into double";
+inline constexpr absl::string_view kNoLists = "ERR this version has no lists to store into";
 inline constexpr absl::string_view kNoSuchKey = "ERR no such key";
 inline constexpr absl::string_view kWrongType =
     "WRONGTYPE Operation against a key holding the wrong kind of value";

@@ -35,6 +35,8 @@
 #include "server/ticker.h"
 #include "server/version.h"
 #include "storage/clock.h"
+#include "storage/collection/hash.h"
+#include "storage/collection/set.h"
 #include "storage/fs.h"
 #include "storage/store.h"
 #include "storage/token/token.h"
@@ -131,6 +133,21 @@ constexpr storage::EventClasses ClassesOf(int64_t bits) {
                 kNotifyModule == storage::Bit(storage::EventClass::kModule) &&
                 kNotifyNew == storage::Bit(storage::EventClass::kNew));
   return static_cast<storage::EventClasses>(bits);
+}
+
+// From which size on collections take another form.
+void ConnectCollections(Settings& settings) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  settings.OnChange(
+      {"hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries"}, [&settings] {
+        const auto pass = [](const std::atomic<int64_t>& from, std::atomic<uint64_t>& to) {
+          to.store(static_cast<uint64_t>(from.load(kRelaxed)), kRelaxed);
+        };
+        pass(settings.hash_max_listpack_entries, storage::Hash::small_fields_max);
+        pass(settings.hash_max_listpack_value, storage::Hash::small_bytes_max);
+        pass(settings.set_max_intset_entries, storage::Set::intset_members_max);
+        return absl::OkStatus();
+      });
 }
 
 SyncPolicy SyncPolicyOf(const Settings& settings) {
@@ -327,6 +344,7 @@ int Serve(Settings& settings) {
                     .started_ms = time->WallNs() / 1'000'000,
                     .persistence = &persistence};
   ConnectSettings(settings, store, slowlog, latency, native);
+  ConnectCollections(settings);
   EventRouter events(*services.pubsub, *services.tracking,
                      [&store](storage::EventClasses classes) { store.WantEvents(classes); });
   store.SetEventSink(&events);

@@ -102,13 +102,9 @@ constexpr OptionSpec kOptions[] = {
     Integer("active-defrag-max-scan-fields", "1000", 1, kLong),
     Bool("activerehashing", "yes"),
     Bool("jemalloc-bg-thread", "yes"),
-    Integer("hash-max-listpack-entries", "512", 0, kLong, "hash-max-ziplist-entries"),
-    Memory("hash-max-listpack-value", "64", 0, "hash-max-ziplist-value"),
     Integer("list-compress-depth", "0"),
-    Integer("set-max-intset-entries", "512", 0, kLong),
     Integer("zset-max-listpack-entries", "128", 0, kLong, "zset-max-ziplist-entries"),
     Memory("zset-max-listpack-value", "64", 0, "zset-max-ziplist-value"),
-    Memory("hll-sparse-max-bytes", "3000"),
     Memory("stream-node-max-bytes", "4096"),
     Integer("stream-node-max-entries", "100", 0, kLong),
 

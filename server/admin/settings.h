@@ -106,7 +106,11 @@ class Settings {
   std::atomic<int64_t> lfu_decay_minutes{0};
   std::atomic<bool> lazyfree_lazy_user_flush{false};
   std::atomic<bool> lazyfree_lazy_user_del{false};
-  // encodings
+  // collections
+  std::atomic<int64_t> hash_max_listpack_entries{0};
+  std::atomic<int64_t> hash_max_listpack_value{0};
+  std::atomic<int64_t> set_max_intset_entries{0};
+  std::atomic<int64_t> hll_sparse_max_bytes{0};
   std::atomic<int64_t> list_max_listpack_size{0};  // elements; negative: a class of bytes
   // watching
   std::atomic<int64_t> slowlog_log_slower_than_us{0};  // negative: off

@@ -1,7 +1,9 @@
 // One line for each type.
 #include "storage/collection/rdb_collection.h"
 
+#include "storage/collection/hash.h"
 #include "storage/collection/list.h"
+#include "storage/collection/set.h"
 
 namespace idemd::storage {
 
@@ -12,6 +14,17 @@ ReadRdbCollection RdbCollectionReader(uint8_t type) {
     case 14:
     case 18:
       return &ReadRdbList;
+    case 2:
+    case 11:
+    case 20:
+      return &ReadRdbSet;
+    case 4:
+    case 9:
+    case 13:
+    case 16:
+    case 24:
+    case 25:
+      return &ReadRdbHash;
     default:
       return nullptr;
   }

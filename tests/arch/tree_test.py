@@ -27,7 +27,8 @@ ARROWS = {
     # The record library and the token's text are what native commands are made of: any host calls them directly.
     "server/commands": (["protocol/", "storage/store.h", "storage/effect.h", "storage/sync/mutex.h",
                          "storage/wait/waiter.h", "storage/record/", "storage/token/token.h", "storage/clock.h",
-                         "storage/snapshot/rdb_reader.h", "storage/snapshot/rdb_writer.h", "storage/collection/", "server/session.h", "server/clients.h", "server/version.h",
+                         "storage/collection/", "storage/value/hyperloglog.h",
+                         "storage/snapshot/rdb_reader.h", "storage/snapshot/rdb_writer.h", "server/session.h", "server/clients.h", "server/version.h",
                          "server/check.h", "server/steady_time.h",
                          "server/pubsub/", "storage/events.h", "server/admin/"], ["absl/"]),
     # Messages are encoded once for all who get them, and leave through Peer.
