@@ -110,8 +110,6 @@ constexpr OptionSpec kOptions[] = {
     Integer("zset-max-listpack-entries", "128", 0, kLong, "zset-max-ziplist-entries"),
     Memory("zset-max-listpack-value", "64", 0, "zset-max-ziplist-value"),
     Memory("hll-sparse-max-bytes", "3000"),
-    Memory("stream-node-max-bytes", "4096"),
-    Integer("stream-node-max-entries", "100", 0, kLong),
     Integer("tracking-table-max-keys", "1000000", 0, kLong),
 
     // events, scripts and rights

@@ -34,6 +34,11 @@ absl::Span<const CommandSpec> StringCompareCommands();  // string_compare_comman
 absl::Span<const CommandSpec> BitCommands();            // bit_commands.cc: SETBIT, BITCOUNT, ...
 absl::Span<const CommandSpec> BitOperationCommands();   // bit_operation_command.cc: BITOP
 absl::Span<const CommandSpec> BitFieldCommands();       // bit_field_commands.cc: BITFIELD, BITFIELD_RO
+absl::Span<const CommandSpec> StreamCommands();         // stream_commands.cc: XADD, XRANGE, XDEL, ...
+absl::Span<const CommandSpec> StreamReadCommands();     // stream_read_commands.cc: XREAD, XREADGROUP
+absl::Span<const CommandSpec> StreamGroupCommands();    // stream_group_commands.cc: XGROUP, XACK
+absl::Span<const CommandSpec> StreamPendingCommands();  // stream_pending_commands.cc: XPENDING, XCLAIM, XAUTOCLAIM
+absl::Span<const CommandSpec> StreamInfoCommands();     // stream_info_command.cc: XINFO
 absl::Span<const CommandSpec> IdemTokenCommands();  // idem_token.cc
 absl::Span<const CommandSpec> IdemReserveCommands();  // idem_reserve.cc
 absl::Span<const CommandSpec> IdemMreserveCommands();  // idem_mreserve.cc

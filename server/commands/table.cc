@@ -45,7 +45,9 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),
       BitFieldCommands(),
       KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
-      ObjectCommands(),       DumpCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
+      ObjectCommands(),       DumpCommands(),
+      StreamCommands(),       StreamReadCommands(), StreamGroupCommands(), StreamPendingCommands(), StreamInfoCommands(),
+      IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
       IdemThrottleCommands(), IdemStatsCommands(),
   };
