@@ -105,8 +105,6 @@ constexpr OptionSpec kOptions[] = {
     Integer("list-compress-depth", "0"),
     Integer("zset-max-listpack-entries", "128", 0, kLong, "zset-max-ziplist-entries"),
     Memory("zset-max-listpack-value", "64", 0, "zset-max-ziplist-value"),
-    Memory("stream-node-max-bytes", "4096"),
-    Integer("stream-node-max-entries", "100", 0, kLong),
 
     // events, scripts and rights
     Integer("busy-reply-threshold", "5000", 0, kLong, "lua-time-limit"),

@@ -104,6 +104,8 @@ class Settings {
   std::atomic<int64_t> maxmemory_samples{0};
   std::atomic<int64_t> lfu_log_factor{0};
   std::atomic<int64_t> lfu_decay_minutes{0};
+  std::atomic<int64_t> stream_node_max_bytes{0};
+  std::atomic<int64_t> stream_node_max_entries{0};
   std::atomic<bool> lazyfree_lazy_user_flush{false};
   std::atomic<bool> lazyfree_lazy_user_del{false};
   // collections

@@ -45,6 +45,11 @@ absl::Span<const CommandSpec> SetRandomCommands();   // set_random_commands.cc: 
 absl::Span<const CommandSpec> SetAlgebraCommands();  // set_algebra_commands.cc: SINTER, SUNION, SDIFF, ...
 absl::Span<const CommandSpec> HyperLogLogCommands();  // hyperloglog_commands.cc: PFADD, PFCOUNT, ...
 absl::Span<const CommandSpec> SortCommands();         // sort_commands.cc: SORT, SORT_RO
+absl::Span<const CommandSpec> StreamCommands();         // stream_commands.cc: XADD, XRANGE, XDEL, ...
+absl::Span<const CommandSpec> StreamReadCommands();     // stream_read_commands.cc: XREAD, XREADGROUP
+absl::Span<const CommandSpec> StreamGroupCommands();    // stream_group_commands.cc: XGROUP, XACK
+absl::Span<const CommandSpec> StreamPendingCommands();  // stream_pending_commands.cc: XPENDING, XCLAIM, XAUTOCLAIM
+absl::Span<const CommandSpec> StreamInfoCommands();     // stream_info_command.cc: XINFO
 absl::Span<const CommandSpec> IdemTokenCommands();  // idem_token.cc
 absl::Span<const CommandSpec> IdemReserveCommands();  // idem_reserve.cc
 absl::Span<const CommandSpec> IdemMreserveCommands();  // idem_mreserve.cc

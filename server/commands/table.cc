@@ -49,7 +49,9 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       SetCommands(),          SetRandomCommands(),  SetAlgebraCommands(),
       HyperLogLogCommands(),  SortCommands(),
       KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
-      ObjectCommands(),       DumpCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
+      ObjectCommands(),       DumpCommands(),
+      StreamCommands(),       StreamReadCommands(), StreamGroupCommands(), StreamPendingCommands(), StreamInfoCommands(),
+      IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
       IdemThrottleCommands(), IdemStatsCommands(),
   };

@@ -4,6 +4,7 @@
 #include "storage/collection/hash.h"
 #include "storage/collection/list.h"
 #include "storage/collection/set.h"
+#include "storage/collection/stream.h"
 
 namespace idemd::storage {
 
@@ -25,6 +26,10 @@ ReadRdbCollection RdbCollectionReader(uint8_t type) {
     case 24:
     case 25:
       return &ReadRdbHash;
+    case 15:
+    case 19:
+    case 21:
+      return &Stream::ReadRdb;
     default:
       return nullptr;
   }
