@@ -256,7 +256,7 @@ void Unit::MarkPending(Shard& shard, uint64_t hash) {
 void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why) {
   ++changes_;
   Notify(EventClass::kChanged, why, db, key.bytes);
-  if (!store_.impl_->Logs() && shard.lines.empty() && shard.watched.empty()) return;
+  if (!store_.impl_->Logs() && !shard.observed()) return;
   // Mostly it is the last one, again. What is told twice is told right; only commands are put to what was told before.
   Change* change = kind == Kind::kCollection || changed_.empty() ? LastChangeOf(db, key) : &changed_.back();
   if (change != nullptr && (change->db != db || change->hash != key.hash || KeyOf(*change).bytes != key.bytes))
@@ -365,7 +365,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
   if (table == nullptr) return 0;
   std::vector<Table::Due> due;
   *more = table->CollectDue(now_ms(), store_.impl_->deadline_base_ms.load(std::memory_order_relaxed), max_segments, due);
-  const bool somebody_cares = store_.impl_->Logs() || !shard.lines.empty() || !shard.watched.empty();
+  const bool somebody_cares = store_.impl_->Logs() || shard.observed();
   const bool tells = store_.WantsEvent(EventClass::kExpired) || store_.WantsEvent(EventClass::kChanged);
   size_t bytes = 0;
   for (const Table::Due& d : due) {

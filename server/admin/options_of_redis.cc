@@ -102,12 +102,9 @@ constexpr OptionSpec kOptions[] = {
     Integer("active-defrag-max-scan-fields", "1000", 1, kLong),
     Bool("activerehashing", "yes"),
     Bool("jemalloc-bg-thread", "yes"),
-    Integer("list-max-listpack-size", "-2", kIntMin, kIntMax, "list-max-ziplist-size"),
     Integer("list-compress-depth", "0"),
     Integer("zset-max-listpack-entries", "128", 0, kLong, "zset-max-ziplist-entries"),
     Memory("zset-max-listpack-value", "64", 0, "zset-max-ziplist-value"),
-    Memory("stream-node-max-bytes", "4096"),
-    Integer("stream-node-max-entries", "100", 0, kLong),
 
     // events, scripts and rights
     Integer("busy-reply-threshold", "5000", 0, kLong, "lua-time-limit"),

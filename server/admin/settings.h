@@ -104,6 +104,8 @@ class Settings {
   std::atomic<int64_t> maxmemory_samples{0};
   std::atomic<int64_t> lfu_log_factor{0};
   std::atomic<int64_t> lfu_decay_minutes{0};
+  std::atomic<int64_t> stream_node_max_bytes{0};
+  std::atomic<int64_t> stream_node_max_entries{0};
   std::atomic<bool> lazyfree_lazy_user_flush{false};
   std::atomic<bool> lazyfree_lazy_user_del{false};
   // collections
@@ -111,6 +113,7 @@ class Settings {
   std::atomic<int64_t> hash_max_listpack_value{0};
   std::atomic<int64_t> set_max_intset_entries{0};
   std::atomic<int64_t> hll_sparse_max_bytes{0};
+  std::atomic<int64_t> list_max_listpack_size{0};  // elements; negative: a class of bytes
   // watching
   std::atomic<int64_t> slowlog_log_slower_than_us{0};  // negative: off
   std::atomic<int64_t> slowlog_max_len{0};

@@ -90,6 +90,10 @@ struct CommandSpec {
   uint32_t flags = 0;
   Keys keys = {};
   FindKeys find_keys = nullptr;
+  // for COMMAND INFO, of keys that find_keys finds: they follow this word, which is looked for from words[keys_behind_from] on;
+  // half of what is left are keys
+  const char* keys_behind = nullptr;
+  int keys_behind_from = 1;
   // key spec flags of COMMAND INFO, e.g. "RW ACCESS UPDATE"; empty: derived from kWrite / kReadonly
   const char* key_flags = nullptr;
   KeyFlagsOf key_flags_of = nullptr;

@@ -83,12 +83,30 @@ void WriteMapHead(Writer& reply, absl::string_view name, absl::string_view type,
   reply.Map(pairs);
 }
 
+void WriteRange(Writer& reply, int last, int step, int limit) {
+  WriteMapHead(reply, "find_keys", "range", 3);
+  reply.Bulk("lastkey");
+  reply.Integer(last);
+  reply.Bulk("keystep");
+  reply.Integer(step);
+  reply.Bulk("limit");
+  reply.Integer(limit);
+}
+
 void WriteKeySpecs(const CommandSpec& spec, Writer& reply) {
   if (!HasKeys(spec)) return reply.Set(0);
   reply.Set(1);
   reply.Map(3);
   reply.Bulk("flags");
   WriteKeyFlags(spec, spec.key_flags, reply);
+  if (spec.keys_behind != nullptr) {
+    WriteMapHead(reply, "begin_search", "keyword", 2);
+    reply.Bulk("keyword");
+    reply.Bulk(spec.keys_behind);
+    reply.Bulk("startfrom");
+    reply.Integer(spec.keys_behind_from);
+    return WriteRange(reply, -1, 1, 2);
+  }
   if (spec.keys.first == 0) {  // only COMMAND GETKEYS can tell
     WriteMapHead(reply, "begin_search", "unknown", 0);
     WriteMapHead(reply, "find_keys", "unknown", 0);
@@ -97,13 +115,8 @@ void WriteKeySpecs(const CommandSpec& spec, Writer& reply) {
   WriteMapHead(reply, "begin_search", "index", 1);
   reply.Bulk("index");
   reply.Integer(spec.keys.first);
-  WriteMapHead(reply, "find_keys", "range", 3);
-  reply.Bulk("lastkey");  // counted from the first
-  reply.Integer(spec.keys.last < 0 ? spec.keys.last : spec.keys.last - spec.keys.first);
-  reply.Bulk("keystep");
-  reply.Integer(spec.keys.step);
-  reply.Bulk("limit");
-  reply.Integer(0);
+  // The last one is counted from the first.
+  WriteRange(reply, spec.keys.last < 0 ? spec.keys.last : spec.keys.last - spec.keys.first, spec.keys.step, 0);
 }
 
 void WriteInfo(const CommandEntry* entry, Writer& reply) {

@@ -19,10 +19,12 @@
 #include "server/clients.h"
 #include "server/commands/client_tracking.h"
 #include "server/commands/connection.h"
+#include "server/commands/blocking.h"
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
 #include "server/commands/pause.h"
 #include "server/commands/persistence_control.h"
+#include "server/commands/session_waiter.h"
 #include "server/commands/table.h"
 #include "server/commands/transaction.h"
 #include "storage/store.h"
@@ -219,6 +221,8 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     session.need = std::max(session.need, unit.need());
     for (auto& line : session.shown) services_.clients.SendToMonitors(std::move(line), unit.need());
     session.shown.clear();
+    if (unit.has_ready()) [[unlikely]]
+      ServeBlocked(services_, unit.TakeReady());
   } else {
     if (entry != nullptr && (entry->spec->flags & kEndsTransaction) != 0) {
       DropTransaction(services_, session);
@@ -265,14 +269,15 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   if (c.services.clients.monitors() != 0) NoteForMonitors(c.session, *entry.spec, c.words);
 }
 
+void Dispatcher::WaitIsOver(Session& session) {
+  if (session.waiter != nullptr) std::static_pointer_cast<SessionWaiter>(session.waiter)->WaitIsOver();
+}
+
 void Dispatcher::Closed(Session& session) {
   EndSubscriptions(services_, session);
   EndTracking(services_, session);
   DropTransaction(services_, session);
-  if (session.waiter != nullptr) {
-    session.waiter->Cancel();
-    session.waiter.reset();
-  }
+  EndWait(session);
   if (session.monitor) services_.clients.RemoveMonitor(session.info().id);
 }
 

@@ -29,6 +29,9 @@ class Dispatcher {
   // (close_after_reply), or `out` grew past `out_soft_limit` (flush, then call again).
   size_t Run(Session& session, const protocol::Batch& batch, size_t first, size_t out_soft_limit, std::string& out);
 
+  // What the session waits for has not come by Session::give_up_at: its reply is on the way, unless another one is.
+  void WaitIsOver(Session& session);
+
   // The connection is gone: gives up what it waits for, leaves MONITOR.
   void Closed(Session& session);
 

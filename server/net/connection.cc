@@ -226,12 +226,23 @@ void Connection::AfterTurn() {
   ShowBuffers(buffer_.size());
   if (session_.waiter != nullptr) {
     if (end_of_input_ || finishing_) return Close();
+    AwaitEndOfWait();
     return StartRead();
   }
   if (output_full_) return;  // OnWritten() goes on
   if (finishing_) return CloseWhenSent(true);
   if (end_of_input_) return CloseWhenSent(false);
   StartRead();
+}
+
+// A wait that has its own time.
+void Connection::AwaitEndOfWait() {
+  if (session_.give_up_at == std::chrono::steady_clock::time_point()) return;
+  if (patience_ == nullptr) patience_ = std::make_unique<Timer>(loop_->context());
+  patience_->expires_at(session_.give_up_at);
+  patience_->async_wait([self = self(), waiter = session_.waiter](const ErrorCode& error) {
+    if (!error && self->serving() && self->session_.waiter == waiter) self->loop_->dispatcher().WaitIsOver(self->session_);
+  });
 }
 
 void Connection::RefuseProtocol() {
@@ -284,6 +295,7 @@ void Connection::Resume(std::function<void(Session& session, std::string& out)> 
     if (!self->serving()) return;
     Session& session = self->session_;
     const std::shared_ptr<storage::Waiter> waited = session.waiter;
+    if (self->patience_ != nullptr) self->patience_->cancel();
     std::string& out = self->loop_->out;
     done(session, out);
     if (session.reply_mode != ReplyMode::kOn) out.clear();
@@ -305,7 +317,8 @@ void Connection::Close() {
   loop_->dispatcher().Closed(session_);
   info().blocked.store(false, std::memory_order_relaxed);
   clients_.Remove(info().id);
-  socket_.reset();  // handlers of what is under way still run, and find it closed
+  socket_.reset();    // handlers of what is under way still run, and find it closed
+  patience_.reset();
   loop_->out.clear();
   queue_.Clear();
   held_.clear();

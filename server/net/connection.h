@@ -83,6 +83,7 @@ class Connection final : public Peer {
   bool ExecuteBatch();
   bool CutAtHttp();
   void AfterTurn();
+  void AwaitEndOfWait();
   void RefuseProtocol();
   void Flush();
   void Hold(absl::string_view bytes, storage::Lsn need);
@@ -103,6 +104,7 @@ class Connection final : public Peer {
   Clients& clients_;
   int fd_;  // until Start() gives it to socket_; -1 afterwards
   std::optional<StreamSocket> socket_;
+  std::unique_ptr<Timer> patience_;  // rings when a wait is over by itself; made when the first such wait begins
   Session session_;
   protocol::Parser parser_;
   ReadBuffer buffer_;

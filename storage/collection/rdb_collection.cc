@@ -2,12 +2,19 @@
 #include "storage/collection/rdb_collection.h"
 
 #include "storage/collection/hash.h"
+#include "storage/collection/list.h"
 #include "storage/collection/set.h"
+#include "storage/collection/stream.h"
 
 namespace idemd::storage {
 
 ReadRdbCollection RdbCollectionReader(uint8_t type) {
   switch (type) {
+    case 1:
+    case 10:
+    case 14:
+    case 18:
+      return &ReadRdbList;
     case 2:
     case 11:
     case 20:
@@ -19,6 +26,10 @@ ReadRdbCollection RdbCollectionReader(uint8_t type) {
     case 24:
     case 25:
       return &ReadRdbHash;
+    case 15:
+    case 19:
+    case 21:
+      return &Stream::ReadRdb;
     default:
       return nullptr;
   }

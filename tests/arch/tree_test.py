@@ -17,6 +17,7 @@ SOURCE = CXX | {".py", ".sh", ".js", ".mjs", ".ts", ".cmake"}
 ARROWS = {
     "storage": (["storage/"], ["absl/", "xxhash.h"]),
     "storage/snapshot": (["storage/"], ["absl/", "lzf.h"]),
+    "storage/collection": (["storage/"], ["absl/", "boost/"]),
     "storage/token": (["storage/"], ["absl/", "xxhash.h", "openssl/"]),
     "protocol": (["protocol/"], ["absl/"]),
     # session.h and clients.h: what one connection is, seen from both sides. It holds what storage calls
