@@ -210,9 +210,10 @@ constexpr ArgSpec kAddArgs[] = {{.name = "key", .type = ArgType::kKey},
                                 {.name = "element", .optional = true, .multiple = true}};
 constexpr ArgSpec kCountArgs[] = {{.name = "key", .type = ArgType::kKey, .multiple = true}};
 constexpr ArgSpec kMergeArgs[] = {{.name = "destkey", .type = ArgType::kKey},
-                                  {.name = "sourcekey", .type = ArgType::kKey, .multiple = true}};
+                                  {.name = "sourcekey", .type = ArgType::kKey, .multiple = true, .key_spec = 1}};
 constexpr ArgSpec kDebugArgs[] = {{.name = "subcommand"}, {.name = "key", .type = ArgType::kKey}};
 
+constexpr KeySpec kMergeKeys[] = {{.flags = "RW ACCESS INSERT", .index = 1}, {.flags = "RO ACCESS", .index = 2, .last = -1}};
 constexpr CommandSpec kHyperLogLogCommands[] = {
     {.name = "PFADD", .handler = &PfAdd, .arity = -2, .flags = kWrite | kDenyOom | kFast, .keys = Keys::At(1),
      .key_flags = "RW INSERT", .group = Group::kHyperLogLog, .since = "2.8.9", .complexity = "O(1) per element",
@@ -222,7 +223,7 @@ constexpr CommandSpec kHyperLogLogCommands[] = {
      .complexity = "O(1), or O(N) with N keys", .summary = "Estimates how many different elements were added.",
      .args = kCountArgs},
     {.name = "PFMERGE", .handler = &PfMerge, .arity = -2, .flags = kWrite | kDenyOom, .keys = Keys::From(1),
-     .key_flags = "RW ACCESS INSERT", .group = Group::kHyperLogLog, .since = "2.8.9",
+     .key_specs = kMergeKeys, .group = Group::kHyperLogLog, .since = "2.8.9",
      .complexity = "O(N) with N keys", .summary = "Makes one estimate of several.", .args = kMergeArgs},
     {.name = "PFDEBUG", .handler = &PfDebug, .arity = 3, .flags = kWrite | kDenyOom | kAdmin, .keys = Keys::At(2),
      .key_flags = "RW ACCESS", .group = Group::kHyperLogLog, .since = "2.8.9", .complexity = "N/A",

@@ -115,14 +115,16 @@ constexpr ArgSpec kMPopArgs[] = {{.name = "timeout", .type = ArgType::kDouble},
                                  {.name = "where", .type = ArgType::kOneOf, .args = kEnds},
                                  {.name = "count", .type = ArgType::kInteger, .token = "COUNT", .optional = true}};
 constexpr ArgSpec kMoveArgs[] = {{.name = "source", .type = ArgType::kKey},
-                                 {.name = "destination", .type = ArgType::kKey},
+                                 {.name = "destination", .type = ArgType::kKey, .key_spec = 1},
                                  {.name = "wherefrom", .type = ArgType::kOneOf, .args = kEnds},
                                  {.name = "whereto", .type = ArgType::kOneOf, .args = kEnds},
                                  {.name = "timeout", .type = ArgType::kDouble}};
 constexpr ArgSpec kRPopLPushArgs[] = {{.name = "source", .type = ArgType::kKey},
-                                      {.name = "destination", .type = ArgType::kKey},
+                                      {.name = "destination", .type = ArgType::kKey, .key_spec = 1},
                                       {.name = "timeout", .type = ArgType::kDouble}};
 
+constexpr KeySpec kMoveKeys[] = {{.flags = "RW ACCESS DELETE", .index = 1}, {.flags = "RW INSERT", .index = 2}};
+constexpr KeySpec kMPopKeys[] = {{.flags = "RW ACCESS DELETE", .index = 2, .counted = true}};
 constexpr Keys kAllButLast = {1, -2, 1};
 constexpr CommandSpec kListBlockingCommands[] = {
     {.name = "BLPOP", .handler = &BLPop, .arity = -3, .flags = kWrite | kNoScript | kBlocking, .keys = kAllButLast,
@@ -134,14 +136,14 @@ constexpr CommandSpec kListBlockingCommands[] = {
      .complexity = "O(N) where N is the number of keys",
      .summary = "Takes the last element of a list, or waits for one.", .args = kPopArgs},
     {.name = "BLMPOP", .handler = &BLMPop, .arity = -5, .flags = kWrite | kBlocking, .find_keys = &FindBLMPopKeys,
-     .key_flags = "RW ACCESS DELETE", .group = Group::kList, .since = "7.0.0",
+     .key_specs = kMPopKeys, .group = Group::kList, .since = "7.0.0",
      .complexity = "O(N+M) where N is the number of keys and M the number of elements returned",
      .summary = "Takes elements from the first of the lists that is there, or waits for some.", .args = kMPopArgs},
     {.name = "BLMOVE", .handler = &BLMove, .arity = 6, .flags = kWrite | kDenyOom | kNoScript | kBlocking,
-     .keys = Keys::Range(1, 2), .key_flags = "RW ACCESS DELETE", .group = Group::kList, .since = "6.2.0",
+     .keys = Keys::Range(1, 2), .key_specs = kMoveKeys, .group = Group::kList, .since = "6.2.0",
      .summary = "Takes an element from one list to another, or waits for one.", .args = kMoveArgs},
     {.name = "BRPOPLPUSH", .handler = &BRPopLPush, .arity = 4, .flags = kWrite | kDenyOom | kNoScript | kBlocking,
-     .keys = Keys::Range(1, 2), .key_flags = "RW ACCESS DELETE", .group = Group::kList, .since = "2.2.0",
+     .keys = Keys::Range(1, 2), .key_specs = kMoveKeys, .group = Group::kList, .since = "2.2.0",
      .summary = "Takes the last element of a list to the head of another, or waits for one.", .args = kRPopLPushArgs}};
 
 }  // namespace

@@ -162,16 +162,18 @@ constexpr ArgSpec kTrimArgs[] = {{.name = "key", .type = ArgType::kKey},
 constexpr ArgSpec kEnds[] = {{.name = "left", .type = ArgType::kToken, .token = "LEFT"},
                              {.name = "right", .type = ArgType::kToken, .token = "RIGHT"}};
 constexpr ArgSpec kMoveArgs[] = {{.name = "source", .type = ArgType::kKey},
-                                 {.name = "destination", .type = ArgType::kKey},
+                                 {.name = "destination", .type = ArgType::kKey, .key_spec = 1},
                                  {.name = "wherefrom", .type = ArgType::kOneOf, .args = kEnds},
                                  {.name = "whereto", .type = ArgType::kOneOf, .args = kEnds}};
 constexpr ArgSpec kRPopLPushArgs[] = {{.name = "source", .type = ArgType::kKey},
-                                      {.name = "destination", .type = ArgType::kKey}};
+                                      {.name = "destination", .type = ArgType::kKey, .key_spec = 1}};
 constexpr ArgSpec kMPopArgs[] = {{.name = "numkeys", .type = ArgType::kInteger},
                                  {.name = "key", .type = ArgType::kKey, .multiple = true},
                                  {.name = "where", .type = ArgType::kOneOf, .args = kEnds},
                                  {.name = "count", .type = ArgType::kInteger, .token = "COUNT", .optional = true}};
 
+constexpr KeySpec kMoveKeys[] = {{.flags = "RW ACCESS DELETE", .index = 1}, {.flags = "RW INSERT", .index = 2}};
+constexpr KeySpec kMPopKeys[] = {{.flags = "RW ACCESS DELETE", .index = 1, .counted = true}};
 constexpr CommandSpec kListChangeCommands[] = {
     {.name = "LSET", .handler = &LSet, .arity = 4, .flags = kWrite | kDenyOom, .keys = Keys::At(1),
      .key_flags = "RW UPDATE", .group = Group::kList, .since = "1.0.0",
@@ -189,13 +191,13 @@ constexpr CommandSpec kListChangeCommands[] = {
      .group = Group::kList, .since = "1.0.0", .complexity = "O(N) where N is the number of elements removed",
      .summary = "Removes what lies outside of a range.", .args = kTrimArgs},
     {.name = "LMOVE", .handler = &LMove, .arity = 5, .flags = kWrite | kDenyOom, .keys = Keys::Range(1, 2),
-     .key_flags = "RW ACCESS DELETE", .group = Group::kList, .since = "6.2.0",
+     .key_specs = kMoveKeys, .group = Group::kList, .since = "6.2.0",
      .summary = "Takes an element from one end of a list to an end of another.", .args = kMoveArgs},
     {.name = "RPOPLPUSH", .handler = &RPopLPush, .arity = 3, .flags = kWrite | kDenyOom, .keys = Keys::Range(1, 2),
-     .key_flags = "RW ACCESS DELETE", .group = Group::kList, .since = "1.2.0",
+     .key_specs = kMoveKeys, .group = Group::kList, .since = "1.2.0",
      .summary = "Takes the last element of a list to the head of another.", .args = kRPopLPushArgs},
     {.name = "LMPOP", .handler = &LMPop, .arity = -4, .flags = kWrite, .find_keys = &FindLMPopKeys,
-     .key_flags = "RW ACCESS DELETE", .group = Group::kList, .since = "7.0.0",
+     .key_specs = kMPopKeys, .group = Group::kList, .since = "7.0.0",
      .complexity = "O(N+M) where N is the number of keys and M the number of elements returned",
      .summary = "Takes elements from the first of the lists that is there.", .args = kMPopArgs}};
 

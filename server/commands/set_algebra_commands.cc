@@ -186,34 +186,37 @@ bool CountedKeys(absl::Span<const absl::string_view> words, std::vector<int>& po
 
 constexpr ArgSpec kKeysArgs[] = {{.name = "key", .type = ArgType::kKey, .multiple = true}};
 constexpr ArgSpec kStoreArgs[] = {{.name = "destination", .type = ArgType::kKey},
-                                  {.name = "key", .type = ArgType::kKey, .multiple = true}};
+                                  {.name = "key", .type = ArgType::kKey, .multiple = true, .key_spec = 1}};
 constexpr ArgSpec kCardArgs[] = {{.name = "numkeys", .type = ArgType::kInteger},
                                  {.name = "key", .type = ArgType::kKey, .multiple = true},
                                  {.name = "limit", .type = ArgType::kInteger, .token = "LIMIT", .optional = true}};
 
 constexpr char kInterCost[] = "O(N*M) with N members in the smallest of M sets";
 constexpr char kAllCost[] = "O(N) with N members in all sets";
+constexpr KeySpec kCardKeys[] = {{.flags = "RO ACCESS", .index = 1, .counted = true}};
+constexpr KeySpec kInterStoreKeys[] = {{.flags = "RW UPDATE", .index = 1}, {.flags = "RO ACCESS", .index = 2, .last = -1}};
+constexpr KeySpec kStoreKeys[] = {{.flags = "OW UPDATE", .index = 1}, {.flags = "RO ACCESS", .index = 2, .last = -1}};
 constexpr CommandSpec kSetAlgebraCommands[] = {
     {.name = "SINTER", .handler = &Sinter, .arity = -2, .flags = kReadonly, .keys = Keys::From(1),
      .key_flags = "RO ACCESS", .group = Group::kSet, .since = "1.0.0", .complexity = kInterCost,
      .summary = "Returns what is in all of several sets.", .args = kKeysArgs},
     {.name = "SINTERCARD", .handler = &SinterCard, .arity = -3, .flags = kReadonly, .find_keys = &CountedKeys,
-     .key_flags = "RO ACCESS", .group = Group::kSet, .since = "7.0.0", .complexity = kInterCost,
+     .key_specs = kCardKeys, .group = Group::kSet, .since = "7.0.0", .complexity = kInterCost,
      .summary = "Counts what is in all of several sets.", .args = kCardArgs},
     {.name = "SINTERSTORE", .handler = &SinterStore, .arity = -3, .flags = kWrite | kDenyOom, .keys = Keys::From(1),
-     .key_flags = "RW UPDATE", .group = Group::kSet, .since = "1.0.0", .complexity = kInterCost,
+     .key_specs = kInterStoreKeys, .group = Group::kSet, .since = "1.0.0", .complexity = kInterCost,
      .summary = "Stores what is in all of several sets.", .args = kStoreArgs},
     {.name = "SUNION", .handler = &Sunion, .arity = -2, .flags = kReadonly, .keys = Keys::From(1),
      .key_flags = "RO ACCESS", .group = Group::kSet, .since = "1.0.0", .complexity = kAllCost,
      .summary = "Returns what is in any of several sets.", .args = kKeysArgs},
     {.name = "SUNIONSTORE", .handler = &SunionStore, .arity = -3, .flags = kWrite | kDenyOom, .keys = Keys::From(1),
-     .key_flags = "OW UPDATE", .group = Group::kSet, .since = "1.0.0", .complexity = kAllCost,
+     .key_specs = kStoreKeys, .group = Group::kSet, .since = "1.0.0", .complexity = kAllCost,
      .summary = "Stores what is in any of several sets.", .args = kStoreArgs},
     {.name = "SDIFF", .handler = &Sdiff, .arity = -2, .flags = kReadonly, .keys = Keys::From(1),
      .key_flags = "RO ACCESS", .group = Group::kSet, .since = "1.0.0", .complexity = kAllCost,
      .summary = "Returns what is in the first of several sets alone.", .args = kKeysArgs},
     {.name = "SDIFFSTORE", .handler = &SdiffStore, .arity = -3, .flags = kWrite | kDenyOom, .keys = Keys::From(1),
-     .key_flags = "OW UPDATE", .group = Group::kSet, .since = "1.0.0", .complexity = kAllCost,
+     .key_specs = kStoreKeys, .group = Group::kSet, .since = "1.0.0", .complexity = kAllCost,
      .summary = "Stores what is in the first of several sets alone.", .args = kStoreArgs}};
 
 }  // namespace

@@ -113,13 +113,14 @@ constexpr ArgSpec kKeyArgs[] = {{.name = "key", .type = ArgType::kKey}};
 constexpr ArgSpec kMemberArgs[] = {{.name = "key", .type = ArgType::kKey}, {.name = "member"}};
 constexpr ArgSpec kMembersArgs[] = {{.name = "key", .type = ArgType::kKey}, {.name = "member", .multiple = true}};
 constexpr ArgSpec kMoveArgs[] = {{.name = "source", .type = ArgType::kKey},
-                                 {.name = "destination", .type = ArgType::kKey},
+                                 {.name = "destination", .type = ArgType::kKey, .key_spec = 1},
                                  {.name = "member"}};
 constexpr ArgSpec kScanArgs[] = {{.name = "key", .type = ArgType::kKey},
                                  {.name = "cursor", .type = ArgType::kInteger},
                                  {.name = "pattern", .type = ArgType::kPattern, .token = "MATCH", .optional = true},
                                  {.name = "count", .type = ArgType::kInteger, .token = "COUNT", .optional = true}};
 
+constexpr KeySpec kMoveKeys[] = {{.flags = "RW ACCESS DELETE", .index = 1}, {.flags = "RW INSERT", .index = 2}};
 constexpr CommandSpec kSetCommands[] = {
     {.name = "SADD", .handler = &Sadd, .arity = -3, .flags = kWrite | kDenyOom | kFast, .keys = Keys::At(1),
      .key_flags = "RW INSERT", .group = Group::kSet, .since = "1.0.0", .complexity = "O(N) with N members",
@@ -128,7 +129,7 @@ constexpr CommandSpec kSetCommands[] = {
      .key_flags = "RW DELETE", .group = Group::kSet, .since = "1.0.0", .complexity = "O(N) with N members",
      .summary = "Removes members from a set.", .args = kMembersArgs},
     {.name = "SMOVE", .handler = &Smove, .arity = 4, .flags = kWrite | kFast, .keys = Keys::Range(1, 2),
-     .key_flags = "RW ACCESS DELETE", .group = Group::kSet, .since = "1.0.0", .complexity = "O(1)",
+     .key_specs = kMoveKeys, .group = Group::kSet, .since = "1.0.0", .complexity = "O(1)",
      .summary = "Moves a member from one set to another.", .args = kMoveArgs},
     {.name = "SISMEMBER", .handler = &SisMember, .arity = 3, .flags = kReadonly | kFast, .keys = Keys::At(1),
      .key_flags = "RO", .group = Group::kSet, .since = "1.0.0", .complexity = "O(1)",

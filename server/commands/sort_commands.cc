@@ -242,25 +242,29 @@ constexpr ArgSpec kLimitArgs[] = {{.name = "offset", .type = ArgType::kInteger},
 constexpr ArgSpec kOrderArgs[] = {{.name = "asc", .type = ArgType::kToken, .token = "ASC"},
                                   {.name = "desc", .type = ArgType::kToken, .token = "DESC"}};
 constexpr ArgSpec kKeyArg = {.name = "key", .type = ArgType::kKey};
-constexpr ArgSpec kByArg = {.name = "pattern", .type = ArgType::kPattern, .token = "BY", .optional = true};
+constexpr ArgSpec kByArg = {.name = "pattern", .type = ArgType::kPattern, .token = "BY", .optional = true, .key_spec = 1};
 constexpr ArgSpec kLimitArg = {
     .name = "offset_count", .type = ArgType::kBlock, .token = "LIMIT", .optional = true, .args = kLimitArgs};
 constexpr ArgSpec kGetArg = {
-    .name = "pattern", .type = ArgType::kPattern, .token = "GET", .optional = true, .multiple = true};
+    .name = "pattern", .type = ArgType::kPattern, .token = "GET", .optional = true, .multiple = true,
+    .multiple_token = true, .key_spec = 1};
 constexpr ArgSpec kOrderArg = {.name = "order", .type = ArgType::kOneOf, .optional = true, .args = kOrderArgs};
 constexpr ArgSpec kAlphaArg = {.name = "sorting", .type = ArgType::kToken, .token = "ALPHA", .optional = true};
-constexpr ArgSpec kStoreArg = {.name = "destination", .type = ArgType::kKey, .token = "STORE", .optional = true};
+constexpr ArgSpec kStoreArg = {.name = "destination", .type = ArgType::kKey, .token = "STORE", .optional = true, .key_spec = 2};
 constexpr ArgSpec kSortArgs[] = {kKeyArg, kByArg, kLimitArg, kGetArg, kOrderArg, kAlphaArg, kStoreArg};
 constexpr ArgSpec kSortRoArgs[] = {kKeyArg, kByArg, kLimitArg, kGetArg, kOrderArg, kAlphaArg};
 
 constexpr char kCost[] = "O(N+M*log(M)) with N elements and M of them returned; O(N) when nothing is sorted";
+// The key, those that BY and GET lead to, and that of STORE.
+constexpr KeySpec kSortKeys[] = {{.flags = "RO ACCESS", .index = 1}, {.flags = "RO ACCESS"}, {.flags = "OW UPDATE"}};
+constexpr KeySpec kSortRoKeys[] = {{.flags = "RO ACCESS", .index = 1}, {.flags = "RO ACCESS"}};
 constexpr CommandSpec kSortCommands[] = {
     {.name = "SORT", .handler = &SortAndStore, .arity = -2, .flags = kWrite | kDenyOom | kAnyKeys, .keys = Keys::At(1),
-     .find_keys = &FindSortKeys, .key_flags = "RO ACCESS", .group = Group::kGeneric, .since = "1.0.0", .complexity = kCost,
+     .find_keys = &FindSortKeys, .key_specs = kSortKeys, .group = Group::kGeneric, .since = "1.0.0", .complexity = kCost,
      .summary = "Sorts a list, set or sorted set, and may store what comes of it.", .args = kSortArgs,
      .categories = "set sortedset list dangerous"},
     {.name = "SORT_RO", .handler = &SortReadOnly, .arity = -2, .flags = kReadonly | kAnyKeys | kMovableKeys,
-     .keys = Keys::At(1), .key_flags = "RO ACCESS", .group = Group::kGeneric, .since = "7.0.0", .complexity = kCost,
+     .keys = Keys::At(1), .key_specs = kSortRoKeys, .group = Group::kGeneric, .since = "7.0.0", .complexity = kCost,
      .summary = "Sorts a list, set or sorted set.", .args = kSortRoArgs,
      .categories = "set sortedset list dangerous"}};
 

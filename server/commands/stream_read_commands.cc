@@ -198,13 +198,15 @@ constexpr ArgSpec kReadGroupArgs[] = {
     {.name = "noack", .type = ArgType::kToken, .token = "NOACK", .optional = true},
     {.name = "streams", .type = ArgType::kBlock, .token = "STREAMS", .args = kStreams}};
 
+constexpr KeySpec kReadKeys[] = {{.flags = "RO ACCESS", .keyword = "STREAMS", .keyword_from = 1, .last = -1, .limit = 2}};
+constexpr KeySpec kReadGroupKeys[] = {{.flags = "RO ACCESS", .keyword = "STREAMS", .keyword_from = 4, .last = -1, .limit = 2}};
 constexpr CommandSpec kStreamReadCommands[] = {
     {.name = "XREAD", .handler = &Read, .arity = -4, .flags = kReadonly | kBlocking, .find_keys = &FindKeys,
-     .keys_behind = "STREAMS", .keys_behind_from = 1, .key_flags = "RO ACCESS", .group = Group::kStream, .since = "5.0.0",
+     .key_specs = kReadKeys, .group = Group::kStream, .since = "5.0.0",
      .complexity = "O(N) for N entries returned; an XADD that ends waits takes O(M) for M clients",
      .summary = "Returns what streams have behind IDs, or waits for it.", .args = kReadArgs},
     {.name = "XREADGROUP", .handler = &ReadGroup, .arity = -7, .flags = kWrite | kBlocking, .find_keys = &FindKeys,
-     .keys_behind = "STREAMS", .keys_behind_from = 4, .key_flags = "RO ACCESS", .group = Group::kStream, .since = "5.0.0",
+     .key_specs = kReadGroupKeys, .group = Group::kStream, .since = "5.0.0",
      .complexity = "O(N) for N entries returned; an XADD that ends waits takes O(M) for M clients",
      .summary = "Returns entries that no consumer of a group was given yet, or those that are pending at one.",
      .args = kReadGroupArgs}};
