@@ -10,6 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "storage/snapshot/rdb_strings.h"
 #include "storage/value_type.h"
 
@@ -34,6 +36,9 @@ class Collection {
   // As a value in RDB version 10: the number of its type, and what follows the key.
   virtual uint8_t rdb_type() const = 0;
   virtual void AppendRdb(RdbStrings strings, std::string& out) const = 0;
+  // Of a set, for commands that take sets and sorted sets alike: each member, in any order, and whether one is there.
+  virtual void ForEachMember(absl::FunctionRef<void(absl::string_view member)> /*each*/) const {}
+  virtual bool HasMember(absl::string_view /*member*/) const { return false; }
 
  protected:
   Collection(const Collection&) = default;  // for Clone()

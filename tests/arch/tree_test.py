@@ -25,7 +25,7 @@ ARROWS = {
                 "storage/watch.h", "storage/sync/mutex.h"], ["absl/"]),
     # The record library and the token's text are what native commands are made of: any host calls them directly.
     "server/commands": (["protocol/", "storage/store.h", "storage/effect.h", "storage/sync/mutex.h",
-                         "storage/wait/waiter.h", "storage/record/", "storage/token/token.h", "storage/clock.h",
+                         "storage/wait/waiter.h", "storage/record/", "storage/collection/", "storage/token/token.h", "storage/clock.h",
                          "storage/snapshot/rdb_reader.h", "storage/snapshot/rdb_writer.h", "server/session.h", "server/clients.h", "server/version.h",
                          "server/check.h", "server/steady_time.h",
                          "server/admin/"], ["absl/"]),

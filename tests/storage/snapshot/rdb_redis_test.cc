@@ -175,8 +175,6 @@ TEST_F(RdbRedisTest, EveryTypeOfRedisIsRefusedByName) {
       {"RPUSH key a", "key 'key' of database 0 is a list (quicklist)"},
       {"SADD key 1 2", "a set (intset)"},
       {"SADD key a", "is a set,"},
-      {"ZADD key 1 a", "a sorted set (listpack)"},
-      {"ZADD key 1.5 " + large, "a sorted set (binary scores)"},
       {"HSET key f v", "a hash (listpack)"},
       {"HSET key f " + large, "is a hash,"},
       {"XADD key 1-1 f v", "a stream"}};
