@@ -30,6 +30,7 @@
 #include "server/ticker.h"
 #include "server/version.h"
 #include "storage/clock.h"
+#include "storage/collection/sorted_set.h"
 #include "storage/fs.h"
 #include "storage/store.h"
 #include "storage/token/token.h"
@@ -115,6 +116,17 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
         native.set_max_namespaces(static_cast<size_t>(settings.idem_max_namespaces.load(kRelaxed)));
         return absl::OkStatus();
       });
+}
+
+// How large a collection may be that is kept packed.
+void ConnectCollections(Settings& settings) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  settings.OnChange({"zset-max-listpack-entries", "zset-max-listpack-value"}, [&settings] {
+    storage::SortedSet::Limits& limits = storage::SortedSet::limits();
+    limits.entries.store(settings.zset_max_listpack_entries.load(kRelaxed), kRelaxed);
+    limits.value_bytes.store(settings.zset_max_listpack_value_bytes.load(kRelaxed), kRelaxed);
+    return absl::OkStatus();
+  });
 }
 
 SyncPolicy SyncPolicyOf(const Settings& settings) {
@@ -311,6 +323,7 @@ int Serve(Settings& settings) {
                     .started_ms = time->WallNs() / 1'000'000,
                     .persistence = &persistence};
   ConnectSettings(settings, store, slowlog, latency, native);
+  ConnectCollections(settings);
   if (absl::Status applied = settings.RunHooks(); !applied.ok()) return Fail(applied.message());
   ConnectPersistence(settings, persistence);
   if (absl::Status opened = persistence.Open(); !opened.ok())

@@ -199,6 +199,23 @@ constexpr OptionSpec kOptions[] = {
      .doc = "What is removed at the memory limit: nothing.",
      .number = &S::maxmemory_policy},
 
+    // --- how collections are kept
+    {.name = "zset-max-listpack-entries",
+     .type = T::kInteger,
+     .initial = "128",
+     .alias = "zset-max-ziplist-entries",
+     .group = "collections",
+     .doc = "A sorted set with no more members than this is kept packed: smaller, and slower to search.",
+     .number = &S::zset_max_listpack_entries},
+    {.name = "zset-max-listpack-value",
+     .type = T::kMemory,
+     .initial = "64",
+     .alias = "zset-max-ziplist-value",
+     .unit = "bytes",
+     .group = "collections",
+     .doc = "A sorted set with a longer member than this is not kept packed.",
+     .number = &S::zset_max_listpack_value_bytes},
+
     // --- watching
     {.name = "enable-debug-command",
      .type = T::kEnum,

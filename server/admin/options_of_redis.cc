@@ -107,8 +107,6 @@ constexpr OptionSpec kOptions[] = {
     Integer("list-max-listpack-size", "-2", kIntMin, kIntMax, "list-max-ziplist-size"),
     Integer("list-compress-depth", "0"),
     Integer("set-max-intset-entries", "512", 0, kLong),
-    Integer("zset-max-listpack-entries", "128", 0, kLong, "zset-max-ziplist-entries"),
-    Memory("zset-max-listpack-value", "64", 0, "zset-max-ziplist-value"),
     Memory("hll-sparse-max-bytes", "3000"),
     Memory("stream-node-max-bytes", "4096"),
     Integer("stream-node-max-entries", "100", 0, kLong),

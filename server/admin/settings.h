@@ -106,6 +106,9 @@ class Settings {
   std::atomic<int64_t> lfu_decay_minutes{0};
   std::atomic<bool> lazyfree_lazy_user_flush{false};
   std::atomic<bool> lazyfree_lazy_user_del{false};
+  // how collections are kept
+  std::atomic<int64_t> zset_max_listpack_entries{0};
+  std::atomic<int64_t> zset_max_listpack_value_bytes{0};
   // watching
   std::atomic<int64_t> slowlog_log_slower_than_us{0};  // negative: off
   std::atomic<int64_t> slowlog_max_len{0};

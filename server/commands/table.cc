@@ -43,6 +43,8 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       StringEditCommands(),   StringNumberCommands(), StringLcsCommands(),
       StringCompareCommands(), BitCommands(),       BitOperationCommands(),
       BitFieldCommands(),
+      ZsetCommands(),         ZsetRangeCommands(),  ZsetPopCommands(), ZsetAlgebraCommands(),
+      GeoCommands(),          GeoSearchCommands(),
       KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
       ObjectCommands(),       DumpCommands(),       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
