@@ -84,6 +84,10 @@ inline constexpr absl::string_view kBitFieldType =
 inline constexpr absl::string_view kBitFieldOverflow = "ERR Invalid OVERFLOW type specified";
 inline constexpr absl::string_view kBitFieldReadOnly =
     "ERR BITFIELD_RO only supports the GET subcommand";
+inline constexpr absl::string_view kScoreNan = "ERR resulting score is not a number (NaN)";
+inline constexpr absl::string_view kScoreRange = "ERR min or max is not a float";
+inline constexpr absl::string_view kLexRange = "ERR min or max not valid string range item";
+inline constexpr absl::string_view kOutOfPositiveRange = "ERR value is out of range, must be positive";
 
 // --- native commands (docs/commands.md). What needs a name or number in it is put together by server/commands/idem_*.
 inline constexpr absl::string_view kDamagedRecord =
