@@ -48,8 +48,6 @@ inline constexpr absl::string_view kBitOffset = "ERR bit offset is not an intege
 inline constexpr absl::string_view kBit = "ERR bit is not an integer or out of range";
 inline constexpr absl::string_view kSameObject = "ERR source and destination objects are the same";
 inline constexpr absl::string_view kMaxClients = "ERR max number of clients reached";
-inline constexpr absl::string_view kNotPositive = "ERR value is out of range, must be positive";
-inline constexpr absl::string_view kNumKeysPositive = "ERR numkeys should be greater than 0";
 inline constexpr absl::string_view kCountPositive = "ERR count should be greater than 0";
 inline constexpr absl::string_view kRankZero =
     "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from "
@@ -86,6 +84,10 @@ inline constexpr absl::string_view kBitFieldType =
 inline constexpr absl::string_view kBitFieldOverflow = "ERR Invalid OVERFLOW type specified";
 inline constexpr absl::string_view kBitFieldReadOnly =
     "ERR BITFIELD_RO only supports the GET subcommand";
+inline constexpr absl::string_view kScoreNan = "ERR resulting score is not a number (NaN)";
+inline constexpr absl::string_view kScoreRange = "ERR min or max is not a float";
+inline constexpr absl::string_view kLexRange = "ERR min or max not valid string range item";
+inline constexpr absl::string_view kOutOfPositiveRange = "ERR value is out of range, must be positive";
 
 // --- native commands (docs/commands.md). What needs a name or number in it is put together by server/commands/idem_*.
 inline constexpr absl::string_view kDamagedRecord =

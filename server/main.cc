@@ -37,6 +37,7 @@
 #include "storage/clock.h"
 #include "storage/collection/hash.h"
 #include "storage/collection/set.h"
+#include "storage/collection/sorted_set.h"
 #include "storage/fs.h"
 #include "storage/store.h"
 #include "storage/token/token.h"
@@ -148,6 +149,12 @@ void ConnectCollections(Settings& settings) {
         pass(settings.set_max_intset_entries, storage::Set::intset_members_max);
         return absl::OkStatus();
       });
+  settings.OnChange({"zset-max-listpack-entries", "zset-max-listpack-value"}, [&settings] {
+    storage::SortedSet::Limits& limits = storage::SortedSet::limits();
+    limits.entries.store(settings.zset_max_listpack_entries.load(kRelaxed), kRelaxed);
+    limits.value_bytes.store(settings.zset_max_listpack_value_bytes.load(kRelaxed), kRelaxed);
+    return absl::OkStatus();
+  });
 }
 
 SyncPolicy SyncPolicyOf(const Settings& settings) {

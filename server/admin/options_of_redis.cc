@@ -103,8 +103,6 @@ constexpr OptionSpec kOptions[] = {
     Bool("activerehashing", "yes"),
     Bool("jemalloc-bg-thread", "yes"),
     Integer("list-compress-depth", "0"),
-    Integer("zset-max-listpack-entries", "128", 0, kLong, "zset-max-ziplist-entries"),
-    Memory("zset-max-listpack-value", "64", 0, "zset-max-ziplist-value"),
 
     // events, scripts and rights
     Integer("busy-reply-threshold", "5000", 0, kLong, "lua-time-limit"),

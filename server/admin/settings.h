@@ -114,6 +114,8 @@ class Settings {
   std::atomic<int64_t> set_max_intset_entries{0};
   std::atomic<int64_t> hll_sparse_max_bytes{0};
   std::atomic<int64_t> list_max_listpack_size{0};  // elements; negative: a class of bytes
+  std::atomic<int64_t> zset_max_listpack_entries{0};
+  std::atomic<int64_t> zset_max_listpack_value_bytes{0};
   // watching
   std::atomic<int64_t> slowlog_log_slower_than_us{0};  // negative: off
   std::atomic<int64_t> slowlog_max_len{0};

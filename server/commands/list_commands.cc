@@ -41,7 +41,7 @@ void Pop(Context& c, ListEnd end) {
   }
   const bool several = c.words.size() == 3;
   int64_t count = 1;
-  if (several && (!protocol::ParseInt64(c.words[2], &count) || count < 0)) return c.reply.Error(errors::kNotPositive);
+  if (several && (!protocol::ParseInt64(c.words[2], &count) || count < 0)) return c.reply.Error(errors::kMustBePositive);
   const HashedKey key = c.Key(1);
   c.unit.Lock(key);
   const KeyView view = c.unit.Find(c.db(), key);

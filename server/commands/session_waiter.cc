@@ -20,6 +20,8 @@ bool SessionWaiter::closing() const {
 void SessionWaiter::Resume(storage::Lsn need, Write write) {
   const std::shared_ptr<Peer> peer = peer_.lock();
   if (peer == nullptr) return;  // gone while it waited
+  // Whoever ended the wait sees that it is over, though the connection's thread is yet to hear of it.
+  peer->info().blocked.store(false, std::memory_order_relaxed);
   peer->Resume([self = shared_from_this(), need, resp = resp_, quiet = quiet_,
                 write = std::move(write)](Session& session, std::string& out) {
     self->Settle();

@@ -48,6 +48,8 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       HashCommands(),         HashNumberCommands(), HashRandomCommands(),
       SetCommands(),          SetRandomCommands(),  SetAlgebraCommands(),
       HyperLogLogCommands(),  SortCommands(),
+      ZsetCommands(),         ZsetRangeCommands(),  ZsetPopCommands(), ZsetAlgebraCommands(),
+      GeoCommands(),          GeoSearchCommands(),
       KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
       ObjectCommands(),       DumpCommands(),
       StreamCommands(),       StreamReadCommands(), StreamGroupCommands(), StreamPendingCommands(), StreamInfoCommands(),

@@ -47,6 +47,7 @@ class List final : public Collection {
   std::unique_ptr<Collection> Clone() const override;
   uint8_t rdb_type() const override;
   void AppendRdb(RdbStrings strings, std::string& out) const override;
+  void ForEach(absl::FunctionRef<void(absl::string_view element)> each) const override { Walk(End::kHead, 0, size_, each); }
 
   // Counts and bytes as they are kept, looked at again; for tests.
   bool Sound() const;

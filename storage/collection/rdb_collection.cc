@@ -5,6 +5,7 @@
 #include "storage/collection/list.h"
 #include "storage/collection/set.h"
 #include "storage/collection/stream.h"
+#include "storage/collection/sorted_set.h"
 
 namespace idemd::storage {
 
@@ -30,6 +31,11 @@ ReadRdbCollection RdbCollectionReader(uint8_t type) {
     case 19:
     case 21:
       return &Stream::ReadRdb;
+    case SortedSet::kRdbTexts:
+    case SortedSet::kRdbDoubles:
+    case SortedSet::kRdbZiplist:
+    case SortedSet::kRdbListpack:
+      return &SortedSet::ReadRdb;
     default:
       return nullptr;
   }

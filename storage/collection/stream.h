@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "absl/container/btree_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "storage/collection/collection.h"
 #include "storage/collection/counting_allocator.h"
@@ -58,6 +59,7 @@ class Stream final : public Collection {
   std::unique_ptr<Collection> Clone() const override;
   uint8_t rdb_type() const override;
   void AppendRdb(RdbStrings strings, std::string& out) const override;
+  void ForEach(absl::FunctionRef<void(absl::string_view element)>) const override {}
   // Types 15, 19 and 21. Null: `scan` says what is wrong.
   static std::unique_ptr<Collection> ReadRdb(uint8_t type, RdbScanner& scan);
 
