@@ -105,7 +105,6 @@ constexpr OptionSpec kOptions[] = {
     Integer("list-compress-depth", "0"),
 
     // events, scripts and rights
-    Integer("busy-reply-threshold", "5000", 0, kLong, "lua-time-limit"),
     Enum("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
     Integer("acllog-max-len", "128", 0, kLong),
     Only(Text("aclfile", "", kImmutable), "this version has no users but the default one"),

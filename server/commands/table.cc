@@ -50,7 +50,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       HyperLogLogCommands(),  SortCommands(),
       ZsetCommands(),         ZsetRangeCommands(),  ZsetPopCommands(), ZsetAlgebraCommands(),
       GeoCommands(),          GeoSearchCommands(),
-      KeyCommands(),          TransactionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
+      KeyCommands(),          TransactionCommands(), ScriptCommands(), FunctionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
       ObjectCommands(),       DumpCommands(),
       StreamCommands(),       StreamReadCommands(), StreamGroupCommands(), StreamPendingCommands(), StreamInfoCommands(),
       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
