@@ -22,6 +22,7 @@
 #include "server/clients.h"
 #include "server/commands/commands_page.h"
 #include "server/commands/replay.h"
+#include "server/commands/scripts.h"
 #include "server/commands/services.h"
 #include "server/commands/shutdown.h"
 #include "server/commands/table.h"
@@ -270,8 +271,8 @@ class Loader {
 };
 
 // Nothing was served and nothing is lost: what is on disk stays as it is, or as the start has mended it.
-[[noreturn]] void LeaveWhileLoading(const Settings& settings) {
-  LogWarning("Received a wish to stop during loading, exiting now.");
+[[noreturn]] void LeaveAtOnce(const Settings& settings, absl::string_view during) {
+  LogWarning(absl::StrCat("Received a wish to stop during ", during, ", exiting now."));
   if (const std::string path = settings.Text("pidfile"); !path.empty()) unlink(path.c_str());
   std::_Exit(0);
 }
@@ -310,6 +311,7 @@ int Serve(Settings& settings) {
   ServerStats stats;
   NativeStats native;
   const CommandTable commands;
+  Scripts scripts(settings, commands);
   Services services{.store = store,
                     .clock = &clock,
                     .tokens = tokens,
@@ -322,13 +324,23 @@ int Serve(Settings& settings) {
                     .commands = commands,
                     .run_id = storage::RandomHex(kRunIdChars),
                     .started_ms = time->WallNs() / 1'000'000,
-                    .persistence = &persistence};
+                    .persistence = &persistence,
+                    .scripts = &scripts};
   ConnectSettings(settings, store, slowlog, latency, native);
   KeyspaceEvents events(*services.pubsub, [&store](storage::EventClasses classes) { store.WantEvents(classes); });
   store.SetEventSink(&events);
   settings.OnChange({"notify-keyspace-events"}, [&settings, &events] {
     events.Set(ClassesOf(settings.notify_keyspace_events.load(std::memory_order_relaxed)));
     return absl::OkStatus();
+  });
+  persistence.SetLibraries([&scripts] {
+    std::vector<std::string> texts;
+    for (const auto& [name, library] : scripts.functions().All()) texts.push_back(library->text);
+    return texts;
+  });
+  scripts.SetYield(&Server::ServeMeanwhile);
+  store.SetWhileWaiting([&scripts] {
+    if (scripts.busy()) Server::ServeMeanwhile();
   });
   if (absl::Status applied = settings.RunHooks(); !applied.ok()) return Fail(applied.message());
   ConnectPersistence(settings, persistence);
@@ -339,7 +351,9 @@ int Serve(Settings& settings) {
 
   Server server(services);
   Shutdown shutdown(settings, &persistence, [&] {
-    if (persistence.loading()) LeaveWhileLoading(settings);
+    if (persistence.loading()) LeaveAtOnce(settings, "loading");
+    // What the script has changed so far is not in the log: all of it counts, or nothing.
+    if (scripts.busy()) LeaveAtOnce(settings, "a script that does not end");
     server.Stop();
   });
   services.shutdown = &shutdown;

@@ -117,6 +117,7 @@ struct Session : storage::EventOrigin {
   bool close_after_reply = false;
   bool monitor = false;
   bool no_touch = false;
+  bool in_script = false;  // runs the commands of a script
 
   // What was revealed to this client so far is durable once the log is durable up to here; a reply waits for that.
   storage::Lsn need = storage::kNoLsn;

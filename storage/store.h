@@ -91,6 +91,7 @@ class Unit {
   void LockKeys(absl::Span<const HashedKey> keys);
   void LockAll();
   bool Holds(const HashedKey& key) const;
+  bool HoldsAll() const { return held_ == ~uint64_t{0}; }
   // EXEC and scripts: all locks have been taken, one reading of the time holds for all commands inside, and none of them
   // waits for other callers.
   void Seal() { sealed_ = true; }
@@ -315,6 +316,9 @@ class Store {
   bool WantsEvent(EventClass event_class) const {
     return (wanted_events_.load(std::memory_order_relaxed) & Bit(event_class)) != 0;
   }
+  // Called (on a thread that waits for a lock, every few milliseconds) so that it can do something else meanwhile: what it
+  // does must not take a lock of the store. Set before units run.
+  void SetWhileWaiting(std::function<void()> meanwhile) { while_waiting_ = std::move(meanwhile); }
   // Whether changes go to the log and readers wait for it; at first, what the log says. Takes all locks.
   void SetLogging(bool on);
   // The limits that life functions take, from the settings and the memory in use.
@@ -338,6 +342,7 @@ class Store {
   friend class Snapshot;
   friend struct Shard;
   class Impl;
+  void WaitForLock(Shard& shard);
   bool SweepInTime(int64_t now_ms);
   bool SweepExpired();
   void TendMemory();
@@ -348,6 +353,7 @@ class Store {
   FenceCounter fences_;
   StorageStats stats_;
   std::unique_ptr<Impl> impl_;
+  std::function<void()> while_waiting_;
   std::atomic<bool> replaying_{false};  // writer: the loader's thread; readers: units
   std::atomic<EventClasses> wanted_events_{0};  // writer: WantEvents(); readers: units
   EventSink* event_sink_ = nullptr;

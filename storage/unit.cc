@@ -69,10 +69,17 @@ void Unit::LockShard(uint32_t number) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Store::Impl& store = *store_.impl_;
   if (held_ == 0 && store.brake.on()) [[unlikely]]
     store.brake.Wait();
-  store.shards[number].mutex.Lock();
+  if (!store.shards[number].mutex.TryLock()) store_.WaitForLock(store.shards[number]);
   // The time that decides is read under the lock, unless a decision was made with an earlier one already.
   if (held_ == 0 && !sealed_) now_ns_ = 0;
   held_ |= bit;
+}
+
+// A script may hold the lock for long; see SetWhileWaiting().
+void Store::WaitForLock(Shard& shard) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  constexpr std::chrono::milliseconds kPatience{10};
+  if (while_waiting_ == nullptr) return shard.mutex.Lock();
+  while (!shard.mutex.TryLockFor(kPatience)) while_waiting_();
 }
 
 // A lock that a Find() took is given back before others are taken: shards are locked in ascending order only.

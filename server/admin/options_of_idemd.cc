@@ -247,6 +247,33 @@ constexpr OptionSpec kOptions[] = {
      .group = "watching",
      .doc = "The percentiles that INFO latencystats shows."},
 
+    // --- scripts
+    {.name = "busy-reply-threshold",
+     .type = T::kInteger,
+     .initial = "5000",
+     .alias = "lua-time-limit",
+     .unit = "ms",
+     .group = "scripts",
+     .doc = "A script that runs for longer can be killed, and other commands are answered with BUSY "
+            "meanwhile; 0 lets it run.",
+     .number = &S::busy_reply_threshold_ms},
+    {.name = "script-max-memory",
+     .type = T::kMemory,
+     .initial = "268435456",
+     .min = 4 * kMebibyte,
+     .unit = "bytes",
+     .group = "scripts",
+     .doc = "Memory of one thread's Lua; a script that wants more ends with an error. Counts from the "
+            "next SCRIPT FLUSH.",
+     .number = &S::script_memory_bytes_max},
+    {.name = "script-max-steps",
+     .type = T::kInteger,
+     .initial = "0",
+     .unit = "steps of Lua",
+     .group = "scripts",
+     .doc = "A script that takes about so many more ends with an error; 0 is no limit.",
+     .number = &S::script_steps_max},
+
     // --- idemd's own
     {.name = "idem-token-ttl",
      .type = T::kInteger,

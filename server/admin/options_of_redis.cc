@@ -115,7 +115,6 @@ constexpr OptionSpec kOptions[] = {
     Integer("tracking-table-max-keys", "1000000", 0, kLong),
 
     // events, scripts and rights
-    Integer("busy-reply-threshold", "5000", 0, kLong, "lua-time-limit"),
     Enum("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
     Integer("acllog-max-len", "128", 0, kLong),
     Only(Text("aclfile", "", kImmutable), "this version has no users but the default one"),

@@ -111,6 +111,9 @@ class Settings {
   std::atomic<int64_t> slowlog_max_len{0};
   std::atomic<int64_t> latency_monitor_threshold_ms{0};  // 0: off
   std::atomic<bool> latency_tracking{true};
+  std::atomic<int64_t> busy_reply_threshold_ms{0};  // 0: a script may run for ever
+  std::atomic<int64_t> script_memory_bytes_max{0};
+  std::atomic<int64_t> script_steps_max{0};
   std::atomic<int64_t> notify_keyspace_events{0};  // NotifyClass bits
   // durability
   std::atomic<bool> appendonly{true};

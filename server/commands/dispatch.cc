@@ -6,7 +6,10 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +23,7 @@
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
 #include "server/commands/persistence_control.h"
+#include "server/commands/scripts.h"
 #include "server/commands/table.h"
 #include "server/commands/transaction.h"
 #include "storage/store.h"
@@ -52,6 +56,13 @@ std::string UnknownSubcommand(const CommandEntry& container, Words words) {
 
 using Prepared = Dispatcher::Prepared;
 
+thread_local bool meanwhile = false;
+thread_local std::vector<std::function<void()>> postponed;
+
+void RunPostponed() {
+  for (const std::function<void()>& work : std::exchange(postponed, {})) work();
+}
+
 Prepared Prepare(Services& services, const Session& session, Words words) {
   Prepared p;
   p.entry = services.commands.Find(words[0]);
@@ -78,22 +89,6 @@ bool DiskObjects(const Services& services) {
          (disk != nullptr && (disk->loading() || disk->last_save_failed()));
 }
 
-// Why no write may begin now, or "": the log cannot take it, or Redis' rule that a failed dump stops writes.
-std::string WriteRefusal(const Services& services) {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
-  const storage::EffectLog& log = services.store.log();
-  if (log.refusing()) {
-    const absl::Status refusal = log.Refusal();
-    if (!refusal.ok()) return std::string(refusal.message());
-  }
-  if (services.persistence != nullptr && services.persistence->last_save_failed() &&
-      services.settings.stop_writes_on_bgsave_error.load(kRelaxed) &&
-      services.settings.has_save_points.load(kRelaxed)) {
-    return std::string(errors::kSaveFailed);
-  }
-  return {};
-}
-
 // Why the disk keeps the command from running, or "".
 std::string DiskRefusal(const Services& services, const Session& session, const CommandSpec& spec) {
   // EXEC is what it runs.
@@ -117,6 +112,10 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   if (!session.authenticated && (spec.flags & kNoAuth) == 0) return std::string(errors::kNoAuth);
   if (session.transaction != nullptr && (spec.flags & kNoMulti) != 0)
     return "ERR Command not allowed inside a transaction";
+  // What names keys would wait for their locks, which the script may hold.
+  if (services.scripts != nullptr && (services.scripts->busy() || meanwhile) &&
+      ((spec.flags & kAllowBusy) == 0 || spec.keys.first != 0)) [[unlikely]]
+    return std::string(services.scripts->BusyError());
   if ((spec.flags & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
   if (session.resp == 2 && session.subscriptions != nullptr && (spec.flags & kWhileSubscribed) == 0 &&
       session.peer->info().subscribed()) {
@@ -157,6 +156,26 @@ absl::string_view ErrorCode(const std::string& out, size_t mark) {
 }
 
 }  // namespace
+
+std::string WriteRefusal(const Services& services) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const storage::EffectLog& log = services.store.log();
+  if (log.refusing()) {
+    const absl::Status refusal = log.Refusal();
+    if (!refusal.ok()) return std::string(refusal.message());
+  }
+  if (services.persistence != nullptr && services.persistence->last_save_failed() &&
+      services.settings.stop_writes_on_bgsave_error.load(kRelaxed) &&
+      services.settings.has_save_points.load(kRelaxed)) {
+    return std::string(errors::kSaveFailed);
+  }
+  return {};
+}
+
+Meanwhile::Meanwhile() { meanwhile = true; }
+Meanwhile::~Meanwhile() { meanwhile = false; }
+bool InMeanwhile() { return meanwhile; }
+void Postpone(std::function<void()> work) { postponed.push_back(std::move(work)); }
 
 Dispatcher::Dispatcher(Services& services) : services_(services), thread_stats_(&services.stats.Register()) {}
 Dispatcher::~Dispatcher() = default;
@@ -206,6 +225,7 @@ void Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     session.need = std::max(session.need, unit.need());
     for (auto& line : session.shown) services_.clients.SendToMonitors(std::move(line), unit.need());
     session.shown.clear();
+    if (!postponed.empty() && !meanwhile && !services_.scripts->busy()) [[unlikely]] RunPostponed();
   } else {
     if (entry != nullptr && (entry->spec->flags & kEndsTransaction) != 0) {
       DropTransaction(services_, session);
@@ -235,7 +255,7 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const int64_t end_us = SteadyUs();
   const absl::string_view code = ErrorCode(out, mark);
   c.thread_stats->OnCommand(entry.ordinal, end_us - *now_us, !code.empty());
-  if (!code.empty()) c.thread_stats->OnError(code);
+  if (!code.empty() && !c.error_counted) c.thread_stats->OnError(code);
   NoteDuration(c.services, c.session, *entry.spec, c.words, end_us - *now_us);
   *now_us = end_us;
   if (c.services.clients.monitors() != 0) NoteForMonitors(c.session, *entry.spec, c.words);

@@ -19,6 +19,19 @@ namespace idemd::server {
 struct ThreadStats;   // server/admin/stats.h
 struct CommandEntry;  // server/commands/table.h
 
+// While one lives, this thread is in the middle of a command, which waits or takes long, and serves other sessions for a
+// moment: only commands that Redis allows while a script is busy are executed, and none that would take a lock.
+class Meanwhile {
+ public:
+  Meanwhile();
+  ~Meanwhile();
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+};
+
+// Why no write may begin now, or "": the log cannot take it, or a dump has failed.
+std::string WriteRefusal(const Services& services);
+
 class Dispatcher {
  public:
   explicit Dispatcher(Services& services);

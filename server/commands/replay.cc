@@ -37,6 +37,8 @@ Replayer::~Replayer() { DropTransaction(services_, session_); }
 absl::Status Replayer::Run(const std::vector<absl::string_view>& words, storage::DbIndex* db) {
   const CommandEntry* entry = words.empty() ? nullptr : services_.commands.Find(words[0]);
   if (words.empty()) return absl::InvalidArgumentError("a command without words");
+  if (entry != nullptr && !entry->subcommands.empty() && words.size() > 1)
+    entry = services_.commands.FindSubcommand(*entry, words[1]);
   if (entry == nullptr) return Refused(words, "idemd does not have it");
   const CommandSpec& spec = *entry->spec;
   if (spec.handler == nullptr || !ArityFits(spec, words.size()))

@@ -23,6 +23,7 @@ class NativeStats;    // server/admin/native_stats.h: counters per namespace for
 class CommandTable;   // server/commands/table.h
 class PersistenceControl;  // server/commands/persistence_control.h
 class Shutdown;            // server/commands/shutdown.h
+class Scripts;             // server/commands/scripts.h
 class PubSub;              // server/pubsub/pubsub.h
 
 std::shared_ptr<PubSub> MakePubSub();
@@ -43,6 +44,7 @@ struct Services {
   Shutdown* shutdown = nullptr;    // null: nobody can stop it
   PersistenceControl* persistence = nullptr;  // null: nothing is kept on disk
   std::shared_ptr<PubSub> pubsub = MakePubSub();  // a part that needs no others
+  Scripts* scripts = nullptr;                 // null: only in tests that run none
 };
 
 }  // namespace idemd::server

@@ -93,6 +93,7 @@ void Connection::Park() {
 }
 
 void Connection::OnRead(const ErrorCode& error, size_t n) {
+  if (Postponed([self = self(), error, n] { self->OnRead(error, n); })) return;
   reading_ = false;
   const bool parked = std::exchange(parking_, false);
   if (state_ == State::kClosed) return;
@@ -135,9 +136,22 @@ protocol::ParserLimits Connection::Limits() const {
   return limits;
 }
 
-// Executes what has been read, as much as one turn allows.
+bool Connection::Postponed(std::function<void()> work) {
+  if (!in_turn_ || !loop_->serving_meanwhile()) return false;
+  loop_->AfterTurn(std::move(work));
+  return true;
+}
+
 void Connection::Turn() {
   const std::shared_ptr<Connection> keep = self();
+  in_turn_ = true;
+  TakeTurn();
+  in_turn_ = false;
+  if (!loop_->serving_meanwhile()) loop_->RunAfterTurn();
+}
+
+// Executes what has been read, as much as one turn allows.
+void Connection::TakeTurn() {
   size_t requests = 0;
   size_t bytes = 0;
   while (serving()) {
@@ -244,6 +258,7 @@ void Connection::RefuseProtocol() {
 }
 
 void Connection::Tick(int64_t now_ms) {
+  if (in_turn_) return;
   if (state_ == State::kLingering) {
     if (loop_->ticks() >= linger_until_tick_) Close();
     return;
@@ -267,6 +282,7 @@ void Connection::Tick(int64_t now_ms) {
 }
 
 void Connection::Finish() {
+  if (Postponed([self = self()] { self->Finish(); })) return;
   if (!serving()) return;
   finishing_ = true;
   if (!turn_posted_ && !output_full_) AfterTurn();
@@ -281,6 +297,7 @@ void Connection::Kill() {
 void Connection::Resume(std::function<void(Session& session, std::string& out)> done) {
   if (closed_.load(std::memory_order_relaxed)) return;
   loop_->Post([self = self(), done = std::move(done)] {
+    if (self->Postponed([self, done] { self->Resume(done); })) return;
     if (!self->serving()) return;
     Session& session = self->session_;
     const std::shared_ptr<storage::Waiter> waited = session.waiter;
@@ -297,6 +314,7 @@ void Connection::Resume(std::function<void(Session& session, std::string& out)> 
 }
 
 void Connection::Close() {
+  if (Postponed([self = self()] { self->Close(); })) return;
   if (state_ == State::kClosed || !socket_.has_value()) return;
   const std::shared_ptr<Connection> keep = self();
   state_ = State::kClosed;

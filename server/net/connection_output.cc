@@ -51,6 +51,7 @@ void Connection::Hold(absl::string_view bytes, storage::Lsn need) {
 }
 
 bool Connection::ReleaseHeld(storage::Lsn released) {
+  if (Postponed([loop = loop_] { loop->ReleaseHeld(); })) return false;
   if (state_ == State::kClosed) {
     in_held_list_ = false;
     return true;
@@ -128,6 +129,7 @@ void Connection::NoteQueue() {
 }
 
 void Connection::OnWritten(const ErrorCode& error, size_t n) {
+  if (Postponed([self = self(), error, n] { self->OnWritten(error, n); })) return;
   writing_ = false;
   if (state_ == State::kClosed) return;
   if (error) return Close();
@@ -148,6 +150,7 @@ void Connection::Send(std::shared_ptr<const std::string> bytes, storage::Lsn nee
                       std::shared_ptr<const std::atomic<bool>> while_true) {
   if (closed_.load(std::memory_order_relaxed)) return;
   loop_->Post([self = self(), bytes = std::move(bytes), need, while_true = std::move(while_true)] {
+    if (self->Postponed([self, bytes, need, while_true] { self->Send(bytes, need, while_true); })) return;
     if (!self->serving()) return;
     if (while_true == nullptr)
       self->pushed_ = true;

@@ -6,6 +6,11 @@
 #include "server/net/connection.h"
 
 namespace idemd::server {
+namespace {
+
+thread_local Loop* loop_of_thread = nullptr;
+
+}  // namespace
 
 Loop::Loop(Services& services)
     : work_(boost::asio::make_work_guard(context_)),
@@ -20,6 +25,7 @@ void Loop::Start() {
 }
 
 void Loop::Run() {
+  loop_of_thread = this;
   ScheduleTick();
   context_.run();
   // Work that was posted while the loop ended holds connections, which hold the loop.
@@ -70,6 +76,7 @@ void Loop::OnReleased() {
 }
 
 void Loop::ReleaseHeld() {
+  if (!releasing_.empty()) return AfterTurn([this] { ReleaseHeld(); });  // the turn under way came from here
   const storage::Lsn released = dispatcher_.released();
   releasing_.swap(holding_);
   // A connection that goes on may hold new replies, and then stands in holding_ again.
@@ -78,6 +85,28 @@ void Loop::ReleaseHeld() {
   releasing_.clear();
   if (!holding_.empty()) return;
   waiting_.store(release_posted_, std::memory_order_seq_cst);
+}
+
+// The turn's requests and replies are put aside: its own are views into them.
+void Loop::ServeMeanwhile() {
+  Loop* const loop = loop_of_thread;
+  if (loop == nullptr || loop->serving_meanwhile_) return;
+  loop->serving_meanwhile_ = true;
+  protocol::Batch batch_of_turn = std::move(loop->batch);
+  std::string out_of_turn = std::move(loop->out);
+  loop->batch.clear();
+  loop->out.clear();
+  {
+    const Meanwhile meanwhile;
+    loop->context_.poll();
+  }
+  loop->batch = std::move(batch_of_turn);
+  loop->out = std::move(out_of_turn);
+  loop->serving_meanwhile_ = false;
+}
+
+void Loop::RunAfterTurn() {
+  for (const std::function<void()>& work : std::exchange(after_turn_, {})) work();
 }
 
 void Loop::ScheduleTick() {

@@ -53,9 +53,19 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void Need(storage::Lsn need);
   // Any thread: the log has got further.
   void OnReleased();
+  void ReleaseHeld();
   // Seconds since the start, roughly; cheaper than a clock.
   uint32_t ticks() const { return ticks_; }
   bool stopping() const { return stopping_; }
+
+  // --- in the middle of a turn
+  // Runs what is ready of the thread's loop, but nothing of the connection whose turn it is: see Connection::IsInTurn().
+  // Only on the outermost level.
+  static void ServeMeanwhile();
+  bool serving_meanwhile() const { return serving_meanwhile_; }
+  // Runs when the turn that is under way is over.
+  void AfterTurn(std::function<void()> work) { after_turn_.push_back(std::move(work)); }
+  void RunAfterTurn();
 
   // One turn's requests and replies. Both are empty between turns.
   protocol::Batch batch;
@@ -66,7 +76,6 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void ScheduleTick();
   void Tick();
   void CheckStopped();
-  void ReleaseHeld();
 
   // One thread runs it: Asio then skips wake-ups of its own.
   IoContext context_{1};
@@ -83,6 +92,8 @@ class Loop : public std::enable_shared_from_this<Loop> {
   std::atomic<bool> told_{false};         // OnReleased() has posted
   uint32_t ticks_ = 0;
   bool stopping_ = false;
+  bool serving_meanwhile_ = false;
+  std::vector<std::function<void()>> after_turn_;
   std::function<void()> done_;
   std::thread thread_;
 };
