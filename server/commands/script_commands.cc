@@ -162,7 +162,7 @@ constexpr CommandSpec kScriptCommands[] = {
      .complexity = kComplexity, .summary = "Runs a script that the server knows by its SHA1, which may not write.",
      .args = kEvalShaArgs},
     {.name = "SCRIPT", .arity = -2, .group = Group::kScripting, .since = "2.6.0", .complexity = "Depends on subcommand.",
-     .summary = "A container for Lua scripts management commands", .subcommands = kScriptSubcommands}};
+     .summary = "A container for Lua scripts management commands.", .subcommands = kScriptSubcommands}};
 
 }  // namespace
 
