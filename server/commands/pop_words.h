@@ -6,7 +6,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "server/commands/context.h"
-#include "storage/hashed_key.h"
+#include "storage/store.h"
 
 namespace idemd::server {
 
