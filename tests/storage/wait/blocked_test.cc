@@ -39,8 +39,12 @@ class BlockedTest : public ::testing::Test {
     Unit unit(store);
     unit.Lock(key);
     std::vector<const Waiter*> line;
-    for (uint64_t after = 0; const auto caller = unit.NextBlocked(db, key, after); after = caller->arrival)
+    // (Not a declaration in a for's condition: g++ 12 destroys it before the step.)
+    auto caller = unit.NextBlocked(db, key, 0);
+    while (caller != nullptr) {
       line.push_back(caller.get());
+      caller = unit.NextBlocked(db, key, caller->arrival);
+    }
     return line;
   }
   void Leave(const Waiter& caller, std::vector<std::string> names) {
