@@ -142,21 +142,19 @@ constexpr storage::EventClasses ClassesOf(int64_t bits) {
 void ConnectCollections(Settings& settings) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
   settings.OnChange(
-      {"hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries"}, [&settings] {
+      {"hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries", "zset-max-listpack-entries",
+       "zset-max-listpack-value"},
+      [&settings] {
         const auto pass = [](const std::atomic<int64_t>& from, std::atomic<uint64_t>& to) {
           to.store(static_cast<uint64_t>(from.load(kRelaxed)), kRelaxed);
         };
         pass(settings.hash_max_listpack_entries, storage::Hash::small_fields_max);
         pass(settings.hash_max_listpack_value, storage::Hash::small_bytes_max);
         pass(settings.set_max_intset_entries, storage::Set::intset_members_max);
+        pass(settings.zset_max_listpack_entries, storage::SortedSet::small_members_max);
+        pass(settings.zset_max_listpack_value_bytes, storage::SortedSet::small_bytes_max);
         return absl::OkStatus();
       });
-  settings.OnChange({"zset-max-listpack-entries", "zset-max-listpack-value"}, [&settings] {
-    storage::SortedSet::Limits& limits = storage::SortedSet::limits();
-    limits.entries.store(settings.zset_max_listpack_entries.load(kRelaxed), kRelaxed);
-    limits.value_bytes.store(settings.zset_max_listpack_value_bytes.load(kRelaxed), kRelaxed);
-    return absl::OkStatus();
-  });
 }
 
 SyncPolicy SyncPolicyOf(const Settings& settings) {

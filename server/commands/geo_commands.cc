@@ -135,7 +135,7 @@ std::optional<GeoPoint> PointOf(const SortedSet* set, absl::string_view member) 
 
 void GeoPos(Context& c) {
   const SortedSet* set = nullptr;
-  if (!FindSortedSet(c, c.Key(1), &set)) return;
+  if (!LookAtSortedSet(c, c.Key(1), &set)) return;
   c.reply.Array(c.words.size() - 2);
   for (const absl::string_view member : c.words.subspan(2)) {
     const std::optional<GeoPoint> point = PointOf(set, member);
@@ -148,7 +148,7 @@ void GeoDist(Context& c) {
   if (c.words.size() > 5) return c.Syntax();
   if (c.words.size() == 5 && !ReadUnit(c, 4, &unit)) return;
   const SortedSet* set = nullptr;
-  if (!FindSortedSet(c, c.Key(1), &set)) return;
+  if (!LookAtSortedSet(c, c.Key(1), &set)) return;
   const std::optional<GeoPoint> a = PointOf(set, c.words[2]), b = PointOf(set, c.words[3]);
   if (!a || !b) return c.reply.Null();
   ReplyDistance(c, GeoDistance(*a, *b) / unit);
@@ -156,7 +156,7 @@ void GeoDist(Context& c) {
 
 void GeoHash(Context& c) {
   const SortedSet* set = nullptr;
-  if (!FindSortedSet(c, c.Key(1), &set)) return;
+  if (!LookAtSortedSet(c, c.Key(1), &set)) return;
   c.reply.Array(c.words.size() - 2);
   for (const absl::string_view member : c.words.subspan(2)) {
     const std::optional<GeoPoint> point = PointOf(set, member);

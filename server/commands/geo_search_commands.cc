@@ -217,13 +217,13 @@ void ReplyFound(Context& c, const std::vector<Found>& found, size_t wanted, cons
   }
 }
 
-void StoreFound(Context& c, const std::vector<Found>& found, size_t wanted, const Request& request) {
+void StoreFound(Context& c, const std::vector<Found>& found, size_t wanted, const Request& request, const char* event) {
   size_t longest = 0;
   for (size_t i = 0; i < wanted; ++i) longest = std::max(longest, found[i].member.size());
   auto set = std::make_unique<SortedSet>(wanted, longest);
   for (size_t i = 0; i < wanted; ++i)
     set->Set(found[i].member, request.store_distance ? found[i].distance / request.unit : found[i].score);
-  StoreSortedSet(c, c.Key(request.to), std::move(set));
+  StoreSortedSet(c, c.Key(request.to), std::move(set), event);
 }
 
 // The key, and all that GEORADIUS may store at: which of these words are options turns out only later.
@@ -249,23 +249,25 @@ void LockFor(Context& c, const Form& form) {
 
 void Run(Context& c, const Form& form) {
   LockFor(c, form);
+  c.unit.ReportMisses(true);
   const HashedKey from = c.Key(form.from);
   const bool locked = c.unit.Holds(from);
   const storage::KeyView view = c.unit.Find(c.db(), from);
   if (locked) CountRead(c, view);
   const SortedSet* set = nullptr;
-  if (!ReadSortedSet(c, view, &set)) return;
+  if (!LookAs(c, view, &set)) return;
   Request request;
   request.to = form.to;
   if (!ReadRadiusForm(c, form, set, &request) || !ReadOptions(c, form, set, &request) || !CheckOptions(c, form, request)) return;
-  if (set == nullptr) return request.to != 0 ? StoreFound(c, {}, 0, request) : c.reply.Array(0);
+  const char* const event = form.search() ? "geosearchstore" : "georadiusstore";
+  if (set == nullptr) return request.to != 0 ? StoreFound(c, {}, 0, request, event) : c.reply.Array(0);
   // The nearest ones are meant, where some are to do.
   if (request.count != 0 && request.order == Order::kNone && !request.any) request.order = Order::kAscending;
   const size_t most = request.any ? static_cast<size_t>(request.count) : SIZE_MAX;
   std::vector<Found> found = Search(*set, request.shape, most);
   const size_t wanted = request.count == 0 ? found.size() : std::min(found.size(), static_cast<size_t>(request.count));
   Sort(found, request.order, wanted);
-  request.to != 0 ? StoreFound(c, found, wanted, request) : ReplyFound(c, found, wanted, request);
+  request.to != 0 ? StoreFound(c, found, wanted, request, event) : ReplyFound(c, found, wanted, request);
 }
 
 void GeoSearch(Context& c) { Run(c, {}); }
@@ -310,12 +312,12 @@ constexpr ArgSpec kLongitude = {.name = "longitude", .type = ArgType::kDouble};
 constexpr ArgSpec kLatitude = {.name = "latitude", .type = ArgType::kDouble};
 constexpr ArgSpec kRadius = {.name = "radius", .type = ArgType::kDouble};
 constexpr ArgSpec kMember = {.name = "member"};
-constexpr ArgSpec kStore = {.name = "key", .type = ArgType::kKey, .token = "STORE", .optional = true};
-constexpr ArgSpec kStoreDist = {.name = "key", .type = ArgType::kKey, .token = "STOREDIST", .optional = true};
+constexpr ArgSpec kStore = {.name = "key", .type = ArgType::kKey, .token = "STORE", .optional = true, .key_spec = 1};
+constexpr ArgSpec kStoreDist = {.name = "key", .type = ArgType::kKey, .token = "STOREDIST", .optional = true, .key_spec = 2};
 
 constexpr ArgSpec kSearchArgs[] = {kKey, kFrom, kBy, kOrder, kCount, kWithCoord, kWithDist, kWithHash};
 constexpr ArgSpec kSearchStoreArgs[] = {{.name = "destination", .type = ArgType::kKey},
-                                        {.name = "source", .type = ArgType::kKey},
+                                        {.name = "source", .type = ArgType::kKey, .key_spec = 1},
                                         kFrom,
                                         kBy,
                                         kOrder,
@@ -331,21 +333,29 @@ constexpr ArgSpec kByMemberRoArgs[] = {kKey, kMember, kRadius, kUnit, kWithCoord
 
 constexpr const char* kComplexity = "O(N+log(M)) with N places in the cells around the shape, M in the sorted set";
 
+constexpr KeySpec kSearchStoreKeys[] = {{.flags = "OW UPDATE", .index = 1}, {.flags = "RO ACCESS", .index = 2}};
+constexpr KeySpec kRadiusKeys[] = {{.flags = "RO ACCESS", .index = 1},
+                                   {.flags = "OW UPDATE", .keyword = "STORE", .keyword_from = 6},
+                                   {.flags = "OW UPDATE", .keyword = "STOREDIST", .keyword_from = 6}};
+constexpr KeySpec kByMemberKeys[] = {{.flags = "RO ACCESS", .index = 1},
+                                     {.flags = "OW UPDATE", .keyword = "STORE", .keyword_from = 5},
+                                     {.flags = "OW UPDATE", .keyword = "STOREDIST", .keyword_from = 5}};
+
 constexpr CommandSpec kGeoSearchCommands[] = {
     {.name = "GEOSEARCH", .handler = &GeoSearch, .arity = -7, .flags = kReadonly, .keys = Keys::At(1), .key_flags = "RO ACCESS",
      .group = Group::kGeo, .since = "6.2.0", .complexity = kComplexity, .summary = "Lists places in a circle or a box.",
      .args = kSearchArgs},
     {.name = "GEOSEARCHSTORE", .handler = &GeoSearchStore, .arity = -8, .flags = kWrite | kDenyOom, .keys = Keys::Range(1, 2),
-     .key_flags = "OW UPDATE", .group = Group::kGeo, .since = "6.2.0", .complexity = kComplexity,
+     .key_specs = kSearchStoreKeys, .group = Group::kGeo, .since = "6.2.0", .complexity = kComplexity,
      .summary = "Stores the places in a circle or a box.", .args = kSearchStoreArgs},
     {.name = "GEORADIUS", .handler = &GeoRadius, .arity = -6, .flags = kWrite | kDenyOom, .keys = Keys::At(1),
-     .find_keys = &RadiusKeys, .key_flags = "RO ACCESS", .group = Group::kGeo, .since = "3.2.0", .complexity = kComplexity,
+     .find_keys = &RadiusKeys, .key_specs = kRadiusKeys, .group = Group::kGeo, .since = "3.2.0", .complexity = kComplexity,
      .summary = "Lists or stores the places around a point.", .args = kRadiusArgs},
     {.name = "GEORADIUS_RO", .handler = &GeoRadiusRo, .arity = -6, .flags = kReadonly, .keys = Keys::At(1),
      .key_flags = "RO ACCESS", .group = Group::kGeo, .since = "3.2.10", .complexity = kComplexity,
      .summary = "Lists the places around a point.", .args = kRadiusRoArgs},
     {.name = "GEORADIUSBYMEMBER", .handler = &GeoRadiusByMember, .arity = -5, .flags = kWrite | kDenyOom, .keys = Keys::At(1),
-     .find_keys = &RadiusByMemberKeys, .key_flags = "RO ACCESS", .group = Group::kGeo, .since = "3.2.0",
+     .find_keys = &RadiusByMemberKeys, .key_specs = kByMemberKeys, .group = Group::kGeo, .since = "3.2.0",
      .complexity = kComplexity, .summary = "Lists or stores the places around a member.", .args = kByMemberArgs},
     {.name = "GEORADIUSBYMEMBER_RO", .handler = &GeoRadiusByMemberRo, .arity = -5, .flags = kReadonly, .keys = Keys::At(1),
      .key_flags = "RO ACCESS", .group = Group::kGeo, .since = "3.2.10", .complexity = kComplexity,

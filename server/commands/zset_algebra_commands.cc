@@ -16,18 +16,19 @@
 #include "protocol/errors.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
-#include "storage/collection/set.h"
 #include "server/commands/numkeys.h"
 #include "server/commands/option_word.h"
 #include "server/commands/string_reply.h"
 #include "server/commands/table.h"
 #include "server/commands/zset_edit.h"
+#include "storage/collection/set.h"
 
 namespace idemd::server {
 namespace {
 
 namespace errors = protocol::errors;
 using storage::Collection;
+using storage::Set;
 using storage::HashedKey;
 using storage::SortedSet;
 using storage::ValueType;
@@ -48,7 +49,7 @@ struct Source {
   std::optional<double> Score(absl::string_view member) const {
     if (collection == nullptr) return std::nullopt;
     if (sorted() != nullptr) return sorted()->Score(member);
-    return static_cast<const storage::Set*>(collection)->Contains(member) ? std::optional(1.0) : std::nullopt;
+    return static_cast<const Set*>(collection)->Contains(member) ? std::optional(1.0) : std::nullopt;
   }
   void ForEach(SortedSet::Each each) const {
     if (collection == nullptr) return;
@@ -164,6 +165,7 @@ bool ReadRequest(Context& c, size_t at, const HashedKey* to, const Choices& choi
   if (to != nullptr) locked.push_back(*to);
   c.unit.LockKeys(locked);
   request->sources.resize(keys);
+  c.unit.ReportMisses(true);
   for (size_t i = 0; i < keys; ++i) {
     const storage::KeyView view = c.unit.Find(c.db(), locked[i]);
     CountRead(c, view);
@@ -258,7 +260,7 @@ void Show(Context& c, Operation operation) {
   }
 }
 
-void Store(Context& c, Operation operation) {
+void Store(Context& c, Operation operation, const char* event) {
   Request request;
   const HashedKey to = c.Key(1);
   if (!ReadRequest(c, 2, &to, {.weights = operation != Operation::kDiff}, &request)) return;
@@ -267,15 +269,15 @@ void Store(Context& c, Operation operation) {
   for (const Scored& one : result) longest = std::max(longest, one.member.size());
   auto set = std::make_unique<SortedSet>(result.size(), longest);
   for (const Scored& one : result) set->Set(one.member, one.score);
-  StoreSortedSet(c, to, std::move(set));
+  StoreSortedSet(c, to, std::move(set), event);
 }
 
 void ZUnion(Context& c) { Show(c, Operation::kUnion); }
 void ZInter(Context& c) { Show(c, Operation::kInter); }
 void ZDiff(Context& c) { Show(c, Operation::kDiff); }
-void ZUnionStore(Context& c) { Store(c, Operation::kUnion); }
-void ZInterStore(Context& c) { Store(c, Operation::kInter); }
-void ZDiffStore(Context& c) { Store(c, Operation::kDiff); }
+void ZUnionStore(Context& c) { Store(c, Operation::kUnion, "zunionstore"); }
+void ZInterStore(Context& c) { Store(c, Operation::kInter, "zinterstore"); }
+void ZDiffStore(Context& c) { Store(c, Operation::kDiff, "zdiffstore"); }
 
 void ZInterCard(Context& c) {
   Request request;
@@ -300,6 +302,7 @@ constexpr ArgSpec kAggregateArgs[] = {{.name = "sum", .type = ArgType::kToken, .
                                       {.name = "max", .type = ArgType::kToken, .token = "MAX"}};
 constexpr ArgSpec kNumKeys = {.name = "numkeys", .type = ArgType::kInteger};
 constexpr ArgSpec kKeys = {.name = "key", .type = ArgType::kKey, .multiple = true};
+constexpr ArgSpec kSources = {.name = "key", .type = ArgType::kKey, .multiple = true, .key_spec = 1};
 constexpr ArgSpec kDestination = {.name = "destination", .type = ArgType::kKey};
 constexpr ArgSpec kWeights = {
     .name = "weight", .type = ArgType::kInteger, .token = "WEIGHTS", .optional = true, .multiple = true};
@@ -309,8 +312,8 @@ constexpr ArgSpec kWithScores = {.name = "withscores", .type = ArgType::kToken, 
 
 constexpr ArgSpec kShowArgs[] = {kNumKeys, kKeys, kWeights, kAggregate, kWithScores};
 constexpr ArgSpec kDiffArgs[] = {kNumKeys, kKeys, kWithScores};
-constexpr ArgSpec kStoreArgs[] = {kDestination, kNumKeys, kKeys, kWeights, kAggregate};
-constexpr ArgSpec kDiffStoreArgs[] = {kDestination, kNumKeys, kKeys};
+constexpr ArgSpec kStoreArgs[] = {kDestination, kNumKeys, kSources, kWeights, kAggregate};
+constexpr ArgSpec kDiffStoreArgs[] = {kDestination, kNumKeys, kSources};
 constexpr ArgSpec kInterCardArgs[] = {
     kNumKeys, kKeys, {.name = "limit", .type = ArgType::kInteger, .token = "LIMIT", .optional = true}};
 
@@ -318,28 +321,31 @@ constexpr const char* kUnionComplexity = "O(N)+O(M*log(M)) with N members in all
 constexpr const char* kInterComplexity = "O(N*K)+O(M*log(M)) with N members in the smallest of K keys, M in the result";
 constexpr const char* kDiffComplexity = "O(N*K)+O(M*log(M)) with N members in the first of K keys, M in the result";
 
+constexpr KeySpec kShowKeys[] = {{.flags = "RO ACCESS", .index = 1, .counted = true}};
+constexpr KeySpec kStoreKeys[] = {{.flags = "OW UPDATE", .index = 1}, {.flags = "RO ACCESS", .index = 2, .counted = true}};
+
 constexpr CommandSpec kZsetAlgebraCommands[] = {
     {.name = "ZUNION", .handler = &ZUnion, .arity = -3, .flags = kReadonly, .find_keys = &KeysOfShow,
-     .key_flags = "RO ACCESS", .group = Group::kSortedSet, .since = "6.2.0", .complexity = kUnionComplexity,
+     .key_specs = kShowKeys, .group = Group::kSortedSet, .since = "6.2.0", .complexity = kUnionComplexity,
      .summary = "Lists what is in any of several sorted sets.", .args = kShowArgs},
     {.name = "ZINTER", .handler = &ZInter, .arity = -3, .flags = kReadonly, .find_keys = &KeysOfShow,
-     .key_flags = "RO ACCESS", .group = Group::kSortedSet, .since = "6.2.0", .complexity = kInterComplexity,
+     .key_specs = kShowKeys, .group = Group::kSortedSet, .since = "6.2.0", .complexity = kInterComplexity,
      .summary = "Lists what is in all of several sorted sets.", .args = kShowArgs},
     {.name = "ZDIFF", .handler = &ZDiff, .arity = -3, .flags = kReadonly, .find_keys = &KeysOfShow,
-     .key_flags = "RO ACCESS", .group = Group::kSortedSet, .since = "6.2.0", .complexity = kDiffComplexity,
+     .key_specs = kShowKeys, .group = Group::kSortedSet, .since = "6.2.0", .complexity = kDiffComplexity,
      .summary = "Lists what is in the first of several sorted sets alone.", .args = kDiffArgs},
     {.name = "ZUNIONSTORE", .handler = &ZUnionStore, .arity = -4, .flags = kWrite | kDenyOom, .keys = Keys::At(1),
-     .find_keys = &KeysOfStore, .key_flags = "OW UPDATE", .group = Group::kSortedSet, .since = "2.0.0",
+     .find_keys = &KeysOfStore, .key_specs = kStoreKeys, .group = Group::kSortedSet, .since = "2.0.0",
      .complexity = kUnionComplexity, .summary = "Stores what is in any of several sorted sets.", .args = kStoreArgs},
     {.name = "ZINTERSTORE", .handler = &ZInterStore, .arity = -4, .flags = kWrite | kDenyOom, .keys = Keys::At(1),
-     .find_keys = &KeysOfStore, .key_flags = "OW UPDATE", .group = Group::kSortedSet, .since = "2.0.0",
+     .find_keys = &KeysOfStore, .key_specs = kStoreKeys, .group = Group::kSortedSet, .since = "2.0.0",
      .complexity = kInterComplexity, .summary = "Stores what is in all of several sorted sets.", .args = kStoreArgs},
     {.name = "ZDIFFSTORE", .handler = &ZDiffStore, .arity = -4, .flags = kWrite | kDenyOom, .keys = Keys::At(1),
-     .find_keys = &KeysOfStore, .key_flags = "OW UPDATE", .group = Group::kSortedSet, .since = "6.2.0",
+     .find_keys = &KeysOfStore, .key_specs = kStoreKeys, .group = Group::kSortedSet, .since = "6.2.0",
      .complexity = kDiffComplexity, .summary = "Stores what is in the first of several sorted sets alone.",
      .args = kDiffStoreArgs},
     {.name = "ZINTERCARD", .handler = &ZInterCard, .arity = -3, .flags = kReadonly, .find_keys = &KeysOfShow,
-     .key_flags = "RO ACCESS", .group = Group::kSortedSet, .since = "7.0.0",
+     .key_specs = kShowKeys, .group = Group::kSortedSet, .since = "7.0.0",
      .complexity = "O(N*K) with N members in the smallest of K keys",
      .summary = "Counts what is in all of several sorted sets.", .args = kInterCardArgs}};
 

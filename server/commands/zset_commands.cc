@@ -101,19 +101,22 @@ void ZRem(Context& c) {
   const HashedKey key = c.Key(1);
   c.unit.Lock(key);
   const SortedSet* old = nullptr;
-  if (!FindSortedSet(c, key, &old)) return;
+  if (!LookAtSortedSet(c, key, &old)) return;
   if (old == nullptr) return c.reply.Integer(0);
-  SortedSet& set = static_cast<SortedSet&>(c.unit.EditCollection(c.db(), key));
+  SortedSet& set = EditOrCreate(c, key, old);
   absl::InlinedVector<absl::string_view, 10> words = {"ZREM", key.bytes};
   for (const absl::string_view member : c.words.subspan(2))
     if (set.Remove(member)) words.push_back(member);
-  c.unit.CollectionChanged(c.db(), key, words.size() > 2 ? absl::MakeConstSpan(words) : absl::Span<const absl::string_view>());
+  const bool any = words.size() > 2;
+  const bool gone = c.unit.CollectionChanged(c.db(), key, any ? absl::MakeConstSpan(words) : absl::Span<const absl::string_view>());
+  if (any) c.Notify(storage::EventClass::kZset, "zrem", key);
+  if (gone) c.Notify(storage::EventClass::kGeneric, "del", key);
   c.reply.Integer(static_cast<int64_t>(words.size()) - 2);
 }
 
 void ZCard(Context& c) {
   const SortedSet* set = nullptr;
-  if (FindSortedSet(c, c.Key(1), &set)) c.reply.Integer(set == nullptr ? 0 : static_cast<int64_t>(set->size()));
+  if (LookAtSortedSet(c, c.Key(1), &set)) c.reply.Integer(set == nullptr ? 0 : static_cast<int64_t>(set->size()));
 }
 
 void ReplyScore(Context& c, const SortedSet* set, absl::string_view member) {
@@ -123,19 +126,19 @@ void ReplyScore(Context& c, const SortedSet* set, absl::string_view member) {
 
 void ZScore(Context& c) {
   const SortedSet* set = nullptr;
-  if (FindSortedSet(c, c.Key(1), &set)) ReplyScore(c, set, c.words[2]);
+  if (LookAtSortedSet(c, c.Key(1), &set)) ReplyScore(c, set, c.words[2]);
 }
 
 void ZMScore(Context& c) {
   const SortedSet* set = nullptr;
-  if (!FindSortedSet(c, c.Key(1), &set)) return;
+  if (!LookAtSortedSet(c, c.Key(1), &set)) return;
   c.reply.Array(c.words.size() - 2);
   for (const absl::string_view member : c.words.subspan(2)) ReplyScore(c, set, member);
 }
 
 void ReplyRank(Context& c, bool reverse) {
   const SortedSet* set = nullptr;
-  if (!FindSortedSet(c, c.Key(1), &set)) return;
+  if (!LookAtSortedSet(c, c.Key(1), &set)) return;
   const std::optional<size_t> rank = set == nullptr ? std::nullopt : set->Rank(c.words[2]);
   if (!rank) return c.reply.Null();
   c.reply.Integer(static_cast<int64_t>(reverse ? set->size() - 1 - *rank : *rank));

@@ -1,4 +1,4 @@
-// Changes of sorted sets, and the writes that the log gets for them.
+// Changes of sorted sets, the writes that the log gets for them, and their events.
 #include "server/commands/zset_edit.h"
 
 #include <algorithm>
@@ -14,10 +14,9 @@ namespace idemd::server {
 namespace {
 
 namespace errors = protocol::errors;
+using storage::EventClass;
 using storage::HashedKey;
-using storage::KeyView;
 using storage::SortedSet;
-using storage::ValueType;
 
 // The digits of a rank or a count.
 struct IntegerRoom {
@@ -30,32 +29,15 @@ absl::string_view Digits(size_t value, IntegerRoom& room) {
 
 }  // namespace
 
-bool ReadSortedSet(Context& c, const KeyView& view, const SortedSet** set) {
-  *set = nullptr;
-  if (!view) return true;
-  if (view.type != ValueType::kSortedSet) {
-    c.reply.Error(errors::kWrongType);
-    return false;
-  }
-  *set = static_cast<const SortedSet*>(view.collection);
-  return true;
-}
-
-bool FindSortedSet(Context& c, const HashedKey& key, const SortedSet** set) {
-  return ReadSortedSet(c, c.unit.Find(c.db(), key), set);
-}
-
 bool PutScored(Context& c, const HashedKey& key, absl::Span<const ScoreAndMember> members, const SortedSet::Rule& rule,
                PutCounts* counts) {
   const SortedSet* old = nullptr;
-  if (!FindSortedSet(c, key, &old)) return false;
+  if (!LookAtSortedSet(c, key, &old)) return false;
   if (old == nullptr && rule.only_old) {
     counts->refused = true;
     return true;
   }
-  SortedSet& set = static_cast<SortedSet&>(
-      old != nullptr ? c.unit.EditCollection(c.db(), key)
-                     : c.unit.CreateCollection(c.db(), key, std::make_unique<SortedSet>()));
+  SortedSet& set = EditOrCreate(c, key, old);
   absl::InlinedVector<protocol::DoubleRoom, 4> rooms(members.size());
   absl::InlinedVector<absl::string_view, 10> words = {"ZADD", key.bytes};
   bool nan = false;
@@ -72,23 +54,28 @@ bool PutScored(Context& c, const HashedKey& key, absl::Span<const ScoreAndMember
     words.push_back(one.member);
   }
   c.unit.CollectionChanged(c.db(), key, words.size() > 2 ? absl::MakeConstSpan(words) : absl::Span<const absl::string_view>());
+  if (words.size() > 2) c.Notify(EventClass::kZset, rule.add ? "zincr" : "zadd", key);
   if (nan) c.reply.Error(errors::kScoreNan);
   return !nan;
 }
 
-void RemoveRanks(Context& c, const HashedKey& key, size_t first, size_t count) {
+void RemoveRanks(Context& c, const HashedKey& key, size_t first, size_t count, const char* event) {
   if (count == 0) return;
   static_cast<SortedSet&>(c.unit.EditCollection(c.db(), key)).RemoveRange(first, count);
   IntegerRoom from, to;
-  c.unit.CollectionChanged(c.db(), key, {"ZREMRANGEBYRANK", key.bytes, Digits(first, from), Digits(first + count - 1, to)});
+  const bool gone = c.unit.CollectionChanged(
+      c.db(), key, {"ZREMRANGEBYRANK", key.bytes, Digits(first, from), Digits(first + count - 1, to)});
+  c.Notify(EventClass::kZset, event, key);
+  if (gone) c.Notify(EventClass::kGeneric, "del", key);
 }
 
-void StoreSortedSet(Context& c, const HashedKey& key, std::unique_ptr<SortedSet> set) {
+void StoreSortedSet(Context& c, const HashedKey& key, std::unique_ptr<SortedSet> set, const char* event) {
   const size_t size = set->size();
-  if (size == 0) {
-    c.unit.Remove(c.db(), key);
-  } else {
+  if (size != 0) {
     c.unit.SetCollection(c.db(), key, std::move(set), storage::kNoDeadline);
+    c.Notify(EventClass::kZset, event, key);
+  } else if (c.unit.Remove(c.db(), key)) {
+    c.Notify(EventClass::kGeneric, "del", key);
   }
   c.reply.Integer(static_cast<int64_t>(size));
 }
@@ -123,7 +110,9 @@ void PopScored(storage::Unit& unit, storage::DbIndex db, const HashedKey& key, b
   });
   set.RemoveRange(highest ? size - count : 0, count);
   IntegerRoom room;
-  unit.CollectionChanged(db, key, {highest ? "ZPOPMAX" : "ZPOPMIN", key.bytes, Digits(count, room)});
+  const bool gone = unit.CollectionChanged(db, key, {highest ? "ZPOPMAX" : "ZPOPMIN", key.bytes, Digits(count, room)});
+  unit.Notify(EventClass::kZset, highest ? "zpopmax" : "zpopmin", db, key.bytes);
+  if (gone) unit.Notify(EventClass::kGeneric, "del", db, key.bytes);
 }
 
 }  // namespace idemd::server

@@ -1,4 +1,4 @@
-// What changes sorted sets: putting members in and taking them out, told to the log.
+// What changes sorted sets: putting members in and taking them out, told to the log and as events.
 //
 // The keys are locked by the caller.
 #pragma once
@@ -9,14 +9,15 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/commands/context.h"
+#include "server/commands/typed_key.h"
 #include "storage/collection/sorted_set.h"
 
 namespace idemd::server {
 
-// False, with WRONGTYPE written: something else than a sorted set. Null where nothing is.
-[[nodiscard]] bool ReadSortedSet(Context& c, const storage::KeyView& view, const storage::SortedSet** set);
-// Looks at a key by itself, or at one that is locked.
-[[nodiscard]] bool FindSortedSet(Context& c, const storage::HashedKey& key, const storage::SortedSet** set);
+// The sorted set at a key, null when there is none. False: WRONGTYPE was written.
+[[nodiscard]] inline bool LookAtSortedSet(Context& c, const storage::HashedKey& key, const storage::SortedSet** set) {
+  return LookAs(c, c.unit.Find(c.db(), key), set);
+}
 
 struct ScoreAndMember {
   double score;
@@ -34,11 +35,11 @@ struct PutCounts {
 [[nodiscard]] bool PutScored(Context& c, const storage::HashedKey& key, absl::Span<const ScoreAndMember> members,
                              const storage::SortedSet::Rule& rule, PutCounts* counts);
 
-// Takes a range of ranks out of the sorted set at `key`. There is one.
-void RemoveRanks(Context& c, const storage::HashedKey& key, size_t first, size_t count);
+// Takes a range of ranks out of the sorted set at `key`, which there is.
+void RemoveRanks(Context& c, const storage::HashedKey& key, size_t first, size_t count, const char* event);
 
 // Puts a sorted set at `key` in place of what is there, or removes that where there is nothing to put. Replies with its size.
-void StoreSortedSet(Context& c, const storage::HashedKey& key, std::unique_ptr<storage::SortedSet> set);
+void StoreSortedSet(Context& c, const storage::HashedKey& key, std::unique_ptr<storage::SortedSet> set, const char* event);
 
 // How members that were popped are told.
 enum class PopReply : uint8_t {

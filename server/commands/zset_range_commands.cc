@@ -129,7 +129,7 @@ void ReplyRange(Context& c, const SortedSet& set, RankRange range, bool reverse,
 void Range(Context& c, Request request, Choices choices) {
   if (!ReadOptions(c, 4, choices, &request) || !ReadBounds(c, 2, &request)) return;
   const SortedSet* set = nullptr;
-  if (!FindSortedSet(c, c.Key(1), &set)) return;
+  if (!LookAtSortedSet(c, c.Key(1), &set)) return;
   if (set == nullptr) return c.reply.Array(0);
   ReplyRange(c, *set, Chosen(request, *set), request.reverse, request.with_scores);
 }
@@ -146,10 +146,11 @@ void ZRangeStore(Context& c) {
   if (!ReadOptions(c, 5, {.by = true, .reverse = true, .with_scores = false}, &request) || !ReadBounds(c, 3, &request)) return;
   const HashedKey to = c.Key(1), from = c.Key(2);
   c.unit.LockKeys({to, from});
+  c.unit.ReportMisses(true);  // of what is read, though a key is written
   const storage::KeyView view = c.unit.Find(c.db(), from);
   CountRead(c, view);
   const SortedSet* set = nullptr;
-  if (!ReadSortedSet(c, view, &set)) return;
+  if (!LookAs(c, view, &set)) return;
   const RankRange range = set == nullptr ? RankRange() : Chosen(request, *set);
   // Redis knows the number in advance only here; it matters to what a -0 becomes.
   auto copy = std::make_unique<SortedSet>(request.by == By::kRank ? range.count : 0, 0);
@@ -157,34 +158,34 @@ void ZRangeStore(Context& c) {
     set->ForRange(range.first, range.count, request.reverse,
                   [&](absl::string_view member, double score) { copy->Set(member, score); });
   }
-  StoreSortedSet(c, to, std::move(copy));
+  StoreSortedSet(c, to, std::move(copy), "zrangestore");
 }
 
 void Count(Context& c, Request request) {
   if (!ReadBounds(c, 2, &request)) return;
   const SortedSet* set = nullptr;
-  if (!FindSortedSet(c, c.Key(1), &set)) return;
+  if (!LookAtSortedSet(c, c.Key(1), &set)) return;
   c.reply.Integer(set == nullptr ? 0 : static_cast<int64_t>(Resolve(request, *set).count));
 }
 
 void ZCount(Context& c) { Count(c, {.by = By::kScore}); }
 void ZLexCount(Context& c) { Count(c, {.by = By::kLex}); }
 
-void RemoveRange(Context& c, Request request) {
+void RemoveRange(Context& c, Request request, const char* event) {
   if (!ReadBounds(c, 2, &request)) return;
   const HashedKey key = c.Key(1);
   c.unit.Lock(key);
   const SortedSet* set = nullptr;
-  if (!FindSortedSet(c, key, &set)) return;
+  if (!LookAtSortedSet(c, key, &set)) return;
   if (set == nullptr) return c.reply.Integer(0);
   const RankRange range = Resolve(request, *set);
-  RemoveRanks(c, key, range.first, range.count);
+  RemoveRanks(c, key, range.first, range.count, event);
   c.reply.Integer(static_cast<int64_t>(range.count));
 }
 
-void ZRemRangeByRank(Context& c) { RemoveRange(c, {}); }
-void ZRemRangeByScore(Context& c) { RemoveRange(c, {.by = By::kScore}); }
-void ZRemRangeByLex(Context& c) { RemoveRange(c, {.by = By::kLex}); }
+void ZRemRangeByRank(Context& c) { RemoveRange(c, {}, "zremrangebyrank"); }
+void ZRemRangeByScore(Context& c) { RemoveRange(c, {.by = By::kScore}, "zremrangebyscore"); }
+void ZRemRangeByLex(Context& c) { RemoveRange(c, {.by = By::kLex}, "zremrangebylex"); }
 
 constexpr ArgSpec kSortByArgs[] = {{.name = "byscore", .type = ArgType::kToken, .token = "BYSCORE"},
                                    {.name = "bylex", .type = ArgType::kToken, .token = "BYLEX"}};
@@ -207,7 +208,7 @@ constexpr ArgSpec kRangeArgs[] = {
     {.name = "offset_count", .type = ArgType::kBlock, .token = "LIMIT", .optional = true, .since = "6.2.0", .args = kLimitArgs},
     kWithScores};
 constexpr ArgSpec kRangeStoreArgs[] = {{.name = "dst", .type = ArgType::kKey},
-                                       {.name = "src", .type = ArgType::kKey},
+                                       {.name = "src", .type = ArgType::kKey, .key_spec = 1},
                                        kMin,
                                        kMax,
                                        {.name = "sortby", .type = ArgType::kOneOf, .optional = true, .args = kSortByArgs},
@@ -227,12 +228,14 @@ constexpr ArgSpec kLexArgs[] = {kKey, kMin, kMax};
 constexpr const char* kRangeComplexity = "O(log(N)+M) with N members, M of which are returned";
 constexpr const char* kRemoveComplexity = "O(log(N)+M) with N members, M of which go";
 
+constexpr KeySpec kStoreKeys[] = {{.flags = "OW UPDATE", .index = 1}, {.flags = "RO ACCESS", .index = 2}};
+
 constexpr CommandSpec kZsetRangeCommands[] = {
     {.name = "ZRANGE", .handler = &ZRange, .arity = -4, .flags = kReadonly, .keys = Keys::At(1), .key_flags = "RO ACCESS",
      .group = Group::kSortedSet, .since = "1.2.0", .complexity = kRangeComplexity,
      .summary = "Lists members by rank, score or bytes.", .args = kRangeArgs},
     {.name = "ZRANGESTORE", .handler = &ZRangeStore, .arity = -5, .flags = kWrite | kDenyOom, .keys = Keys::Range(1, 2),
-     .key_flags = "OW UPDATE", .group = Group::kSortedSet, .since = "6.2.0", .complexity = kRangeComplexity,
+     .key_specs = kStoreKeys, .group = Group::kSortedSet, .since = "6.2.0", .complexity = kRangeComplexity,
      .summary = "Stores a range of members at another key.", .args = kRangeStoreArgs},
     {.name = "ZREVRANGE", .handler = &ZRevRange, .arity = -4, .flags = kReadonly, .keys = Keys::At(1),
      .key_flags = "RO ACCESS", .group = Group::kSortedSet, .since = "1.2.0", .complexity = kRangeComplexity,

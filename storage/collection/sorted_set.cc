@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "storage/check.h"
-#include "storage/key/hashed_key.h"
 
 namespace idemd::storage {
 namespace {
@@ -27,14 +26,7 @@ absl::string_view ScoreText(double score, char (&room)[kDigits]) {
   return {room, static_cast<size_t>(end - room)};
 }
 
-size_t SlotBytes(size_t capacity) { return capacity == 0 ? 0 : capacity * (sizeof(void*) + 1) + 16; }
-
 }  // namespace
-
-SortedSet::Limits& SortedSet::limits() {
-  static Limits limits;
-  return limits;
-}
 
 SortedSet::SortedSet(size_t members, size_t longest) {
   if (!FitsSmall(members, longest)) large_ = std::make_unique<Large>();
@@ -44,7 +36,7 @@ SortedSet::~SortedSet() = default;
 
 size_t SortedSet::memory_bytes() const {
   if (large_ == nullptr) return sizeof(*this) + small_.memory_bytes();
-  return sizeof(*this) + sizeof(Large) + small_.memory_bytes() + SlotBytes(large_->index.capacity()) +
+  return sizeof(*this) + sizeof(Large) + small_.memory_bytes() + large_->members.memory_bytes() +
          large_->tree.memory_bytes() + large_->member_bytes;
 }
 
@@ -55,7 +47,6 @@ std::unique_ptr<Collection> SortedSet::Clone() const {
     return copy;
   }
   copy->large_ = std::make_unique<Large>();
-  copy->large_->index.reserve(size());
   bool added = false;
   for (ScoreTree::Place at = large_->tree.At(0); at; at.Next())
     copy->large_->FindOrAdd((*at).text(), (*at).score, &added);
@@ -64,39 +55,38 @@ std::unique_ptr<Collection> SortedSet::Clone() const {
 
 // --- the large form
 
-size_t SortedSet::Hash::operator()(absl::string_view text) const { return TextHash(text); }
-
 SortedSet::Large::~Large() {
-  for (ScoredMember* const member : index) ScoredMember::Free(member);
+  for (uint32_t place = 0; place < members.size(); ++place) ScoredMember::Free(members[place]);
 }
 
 ScoredMember* SortedSet::Large::Find(absl::string_view text) const {
-  const auto it = index.find(text);
-  return it == index.end() ? nullptr : *it;
+  const uint32_t place = members.Find(text);
+  return place == members.kNone ? nullptr : members[place];
 }
 
 ScoredMember* SortedSet::Large::FindOrAdd(absl::string_view text, double score, bool* added) {
-  *added = false;
-  const auto it = index.lazy_emplace(text, [&](const auto& construct) {
-    construct(ScoredMember::Make(text, score));
-    *added = true;
-  });
-  if (!*added) return *it;
-  member_bytes += malloc_usable_size(*it);
-  tree.Insert(*it);
-  return *it;
+  const uint64_t hash = ElementHash(text);
+  const uint32_t place = members.Find(text, hash);
+  *added = place == members.kNone;
+  if (!*added) return members[place];
+  ScoredMember* const member = ScoredMember::Make(text, score);
+  member_bytes += malloc_usable_size(member);
+  members.Append(member, hash);
+  tree.Insert(member);
+  return member;
 }
 
-void SortedSet::Large::Erase(ScoredMember* member) {
+// The text may be the member's own.
+bool SortedSet::Large::Erase(absl::string_view text) {
+  const uint64_t hash = ElementHash(text);
+  const uint32_t place = members.Find(text, hash);
+  if (place == members.kNone) return false;
+  ScoredMember* const member = members[place];
   tree.Erase(member);
-  index.erase(index.find(member->text()));
+  members.Remove(place, hash);
   member_bytes -= malloc_usable_size(member);
   ScoredMember::Free(member);
-}
-
-void SortedSet::Large::ShrinkIndex() {
-  constexpr size_t kWorthwhile = 1024;
-  if (index.capacity() > kWorthwhile && index.size() < index.capacity() / 8) index.rehash(0);
+  return true;
 }
 
 void SortedSet::BecomeLarge() {
@@ -128,9 +118,8 @@ double SortedSet::ScoreAt(Listpack::At at) const {
 }
 
 bool SortedSet::FitsSmall(size_t members, size_t longest) const {
-  return static_cast<int64_t>(members) <= limits().entries.load(std::memory_order_relaxed) &&
-         static_cast<int64_t>(longest) <= limits().value_bytes.load(std::memory_order_relaxed) &&
-         small_.size() + longest < kSmallBytesMax;
+  return members <= small_members_max.load(std::memory_order_relaxed) &&
+         longest <= small_bytes_max.load(std::memory_order_relaxed) && small_.size() + longest < kSmallBytesMax;
 }
 
 void SortedSet::InsertSmall(absl::string_view member, double score) {
@@ -214,11 +203,7 @@ bool SortedSet::Remove(absl::string_view member) {
     if (at != Listpack::kNone) small_.Erase(at, 2);
     return at != Listpack::kNone;
   }
-  ScoredMember* const found = large_->Find(member);
-  if (found == nullptr) return false;
-  large_->Erase(found);
-  large_->ShrinkIndex();
-  return true;
+  return large_->Erase(member);
 }
 
 std::optional<double> SortedSet::Score(absl::string_view member) const {
@@ -259,10 +244,6 @@ size_t SortedSet::CountBelow(absl::string_view member, bool equal) const {
   });
 }
 
-void SortedSet::ForEach(absl::FunctionRef<void(absl::string_view member)> each) const {
-  ForRange(0, size(), false, [each](absl::string_view member, double) { each(member); });
-}
-
 void SortedSet::ForRange(size_t first, size_t count, bool reverse, Each each) const {
   const size_t all = size();
   if (first >= all) return;
@@ -295,8 +276,26 @@ void SortedSet::RemoveRange(size_t first, size_t count) {
     large_ = std::make_unique<Large>();
     return;
   }
-  for (; count > 0; --count) large_->Erase(const_cast<ScoredMember*>(&*large_->tree.At(first)));
-  large_->ShrinkIndex();
+  for (; count > 0; --count) large_->Erase((*large_->tree.At(first)).text());
+}
+
+void SortedSet::ForEach(absl::FunctionRef<void(absl::string_view member)> each) const {
+  ForRange(0, size(), false, [&](absl::string_view member, double) { each(member); });
+}
+
+// --- places
+
+void SortedSet::ShowPlace(size_t place, Each each) const {
+  if (large_ == nullptr) return ForRange(place, 1, false, each);
+  const ScoredMember& member = *large_->members[static_cast<uint32_t>(place)];
+  each(member.text(), member.score);
+}
+
+uint64_t SortedSet::Scan(uint64_t cursor, uint64_t count, Each each) const {
+  if (large_ != nullptr)
+    return large_->members.Scan(cursor, count, [&](const ScoredMember* member) { each(member->text(), member->score); });
+  ForRange(0, size(), false, each);
+  return 0;
 }
 
 void SortedSet::CheckInvariants() const {
@@ -305,10 +304,9 @@ void SortedSet::CheckInvariants() const {
     return;
   }
   large_->tree.CheckInvariants();
-  Check(large_->tree.size() == large_->index.size(), "index and tree hold the same");
+  Check(large_->tree.size() == large_->members.size(), "table and tree hold the same");
   size_t bytes = 0;
-  for (const ScoredMember* const member : large_->index)
-    bytes += malloc_usable_size(const_cast<ScoredMember*>(member));
+  for (uint32_t place = 0; place < large_->members.size(); ++place) bytes += malloc_usable_size(large_->members[place]);
   Check(bytes == large_->member_bytes, "the bytes of the members are known");
 }
 

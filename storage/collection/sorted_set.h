@@ -1,12 +1,14 @@
 // Sorted sets: members with scores, in the order of both, each with a rank.
 //
 // A small one is a listpack: member, score, member, score, ..., in order. A large one keeps each member once, in an allocation of
-// its own (scored_member.h), with an index by its bytes and a tree by its score (score_tree.h). One becomes large when it gets
-// more members than Limits says, or a longer one, and stays so.
+// its own (scored_member.h), with a table by its bytes (dense_table.h) and a tree by its score (score_tree.h). One becomes large
+// when it gets more members than the settings say, or a longer one, and stays so.
 //
 // Ranks count from 0 at the lowest score; members of one score are in the order of their bytes.
 //
-// Threads     as Collection. limits() may be set from any thread.
+// Threads     as collection.h; the settings may be set from any.
+// Lifetime    what members are shown as is good during the call.
+// Limits      2^32 - 2 members of less than 2^32 bytes.
 // Scores      any number but NaN; -0 is kept as 0 by a small one, as by Redis.
 #pragma once
 
@@ -16,10 +18,10 @@
 #include <optional>
 #include <string>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "storage/collection/collection.h"
+#include "storage/collection/dense_table.h"
 #include "storage/collection/listpack.h"
 #include "storage/collection/score_tree.h"
 #include "storage/snapshot/rdb_scanner.h"
@@ -28,22 +30,21 @@ namespace idemd::storage {
 
 class SortedSet final : public Collection {
  public:
-  // How large a small one may be: zset-max-listpack-entries, zset-max-listpack-value.
-  struct Limits {
-    std::atomic<int64_t> entries{128};
-    std::atomic<int64_t> value_bytes{64};
-  };
-  static Limits& limits();
+  static constexpr ValueType kType = ValueType::kSortedSet;
+  // The settings zset-max-listpack-entries and zset-max-listpack-value: what a small one may hold.
+  static inline std::atomic<uint64_t> small_members_max{128};
+  static inline std::atomic<uint64_t> small_bytes_max{64};
 
   SortedSet() = default;
   // Large at once where so many members, or such a long one, are to come.
   SortedSet(size_t members, size_t longest);
   ~SortedSet() override;
 
-  ValueType type() const override { return ValueType::kSortedSet; }
+  ValueType type() const override { return kType; }
   size_t size() const override { return large_ != nullptr ? large_->tree.size() : SmallPairs(); }
   size_t memory_bytes() const override;
   const char* encoding() const override { return large_ != nullptr ? "skiplist" : "listpack"; }
+  bool is_small() const { return large_ == nullptr; }
   std::unique_ptr<Collection> Clone() const override;
   uint8_t rdb_type() const override;
   void AppendRdb(RdbStrings strings, std::string& out) const override;
@@ -90,20 +91,18 @@ class SortedSet final : public Collection {
   void ForRange(size_t first, size_t count, bool reverse, Each each) const;
   void RemoveRange(size_t first, size_t count);
 
+  // --- places, which mean nothing and change with the set
+  // The member at a place below size().
+  void ShowPlace(size_t place, Each each) const;
+  // As DenseTable::Scan(); a small one comes whole.
+  uint64_t Scan(uint64_t cursor, uint64_t count, Each each) const;
+
   // For tests: stops the process when something is not as it should be.
   void CheckInvariants() const;
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(absl::string_view text) const;
-    size_t operator()(const ScoredMember* member) const { return (*this)(member->text()); }
-  };
-  struct Equal {
-    using is_transparent = void;
-    bool operator()(const ScoredMember* a, const ScoredMember* b) const { return a == b; }
-    bool operator()(const ScoredMember* a, absl::string_view b) const { return a->text() == b; }
-    bool operator()(absl::string_view a, const ScoredMember* b) const { return a == b->text(); }
+  struct TextOf {
+    static absl::string_view Of(const ScoredMember* member) { return member->text(); }
   };
   struct Large {
     Large() = default;
@@ -111,11 +110,9 @@ class SortedSet final : public Collection {
     ScoredMember* Find(absl::string_view text) const;
     // The member, with this score if it was not there; `added` says so.
     ScoredMember* FindOrAdd(absl::string_view text, double score, bool* added);
-    void Erase(ScoredMember* member);
-    // An index from which nearly all has gone gives its memory back.
-    void ShrinkIndex();
+    bool Erase(absl::string_view text);
 
-    absl::flat_hash_set<ScoredMember*, Hash, Equal> index;
+    DenseTable<ScoredMember*, TextOf> members;
     ScoreTree tree;
     size_t member_bytes = 0;  // as allocated
   };

@@ -4,6 +4,7 @@ SETTINGS = {"zset-max-listpack-entries": 20, "zset-max-listpack-value": 24}
 
 KEYS = ["z1", "z2", "z{3}", "z4", "same"]  # all members of the last have one score
 STORED = ["d1", "d2"]
+SETS = ["set", "ints"]
 SCORES = ["0", "-0", "1", "1", "2", "-3", "2.5", "0.1", "3.3333333333333335", "1e17", "1e16", "-1e300", "inf", "-inf", "+inf",
           "17", "1.0", "007", "123456789012345678", "5e-324", "1e-7", "0x10", "Infinity", "4611686018427387904", "9.3e18"]
 WRONG_SCORES = ["nan", "", "x", "1x", " 1", "1e400", "1,5", "--1"]
@@ -148,9 +149,27 @@ def random_member(rng):
                                                        ["5", "withscores"], ["-9223372036854775808"], ["9223372036854775807", "WITHSCORES"]])
 
 
+def scan(rng):
+    words = ["ZSCAN", key_of(rng), rng.choice(["0", "0", "0", "", "x", " 0"])]
+    return words + rng.choice([["COUNT", "1000"]] * 6 + [["MATCH", "m*", "COUNT", "1000"], ["COUNT", "0"], ["COUNT"], ["match", "*", "count", "999"], ["x", "y"]])
+
+
+def wait(rng):
+    """Sooner or later the time is up, or there is something: both answer at once."""
+    timeout = rng.choice(["0.001", "0.01", "x", "-1", ""]) if rng.random() < 0.2 else "0.001"
+    keys = [key_of(rng) for _ in range(rng.randrange(1, 4))]
+    if rng.random() < 0.6:
+        return [rng.choice(["BZPOPMIN", "BZPOPMAX"])] + keys + [timeout]
+    return ["BZMPOP", timeout, str(len(keys))] + keys + [rng.choice(["MIN", "MAX"])] + rng.choice([[], ["COUNT", "3"], ["COUNT", "0"]])
+
+
+def plain_set(rng):
+    return [rng.choice(["SADD", "SADD", "SADD", "SREM"]), rng.choice(SETS)] + [member(rng) for _ in range(rng.randrange(1, 4))]
+
+
 def algebra(rng):
     name = rng.choice(["ZUNION", "ZINTER", "ZDIFF", "ZUNIONSTORE", "ZINTERSTORE", "ZDIFFSTORE", "ZINTERCARD"])
-    keys = [key_of(rng) for _ in range(rng.randrange(1, 4))]
+    keys = [rng.choice(SETS) if rng.random() < 0.2 else key_of(rng) for _ in range(rng.randrange(1, 4))]
     words = [name] + ([rng.choice(STORED)] if name.endswith("STORE") else [])
     words += [str(len(keys)) if rng.random() < 0.97 else rng.choice(["0", "-1", "x", "9"])] + keys
     options = []
@@ -176,6 +195,7 @@ def other(rng):
 def commands(rng):
     kinds = [add] * 24 + [increment] * 6 + [remove] * 5 + [zrange] * 8 + [zrange_store] * 3 + [old_range] * 6 + [count] * 4
     kinds += [remove_range] * 2 + [look] * 10 + [pop] * 5 + [random_member] * 2 + [algebra] * 10
+    kinds += [scan] * 2 + [wait] * 2 + [plain_set] * 3
     while True:
         yield other(rng) if rng.random() < 0.01 else rng.choice(kinds)(rng)
 
@@ -188,12 +208,24 @@ def readback():
     return found
 
 
+def scanned(reply):
+    """The pairs in an order, of which large sorted sets have none."""
+    if not isinstance(reply, list):
+        return reply
+    return reply[0], sorted(zip(reply[1][::2], reply[1][1::2]))
+
+
 def mask(words):
+    if words[0] == "ZSCAN":
+        return scanned
     if words[0] == "ZRANDMEMBER":
         return lambda reply: len(reply) if isinstance(reply, list) else type(reply).__name__
     return None
 
 
 def mask_restart(words):
-    # What became small again stays large until it is read from a file.
-    return (lambda reply: None) if words[0] == "OBJECT" else None
+    # What became small again stays large until it is read from a file; and while it is small, it knows no -0.
+    if words[0] == "OBJECT":
+        return lambda reply: None
+    return lambda reply: [bytes(word).replace(b"-0", b"0") if word == b"-0" else bytes(word) for word in reply] \
+        if isinstance(reply, list) else reply

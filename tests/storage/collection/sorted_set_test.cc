@@ -53,9 +53,9 @@ class SortedSetTest : public ::testing::Test {
  protected:
   void SetUp() override { SetLimits(128, 64); }
   void TearDown() override { SetLimits(128, 64); }
-  static void SetLimits(int64_t entries, int64_t bytes) {
-    SortedSet::limits().entries = entries;
-    SortedSet::limits().value_bytes = bytes;
+  static void SetLimits(uint64_t members, uint64_t bytes) {
+    SortedSet::small_members_max = members;
+    SortedSet::small_bytes_max = bytes;
   }
 };
 
@@ -86,7 +86,7 @@ TEST_F(SortedSetTest, AnyScoreIsKept) {
   const double scores[] = {0,       1,      -1,        0.1,    1.0 / 3, 1e17,   -1e17, 1e300, 5e-324, 4611686018427387904.0,
                            9.3e18,  kInf,   -kInf,     3.5e-5, 1 << 20, 123.25, 9007199254740993.0,
                            -9.3e18, 1.7976931348623157e308};
-  for (const int64_t entries : {128, 0}) {
+  for (const uint64_t entries : {128, 0}) {
     SetLimits(entries, 64);
     SortedSet set;
     for (const double score : scores) set.Set(absl::StrCat("m", score), score);
@@ -109,7 +109,7 @@ TEST_F(SortedSetTest, OnlyALargeOneKnowsANegativeZero) {
 
 TEST_F(SortedSetTest, TheRuleDecides) {
   using Outcome = SortedSet::Outcome;
-  for (const int64_t entries : {128, 0}) {
+  for (const uint64_t entries : {128, 0}) {
     SetLimits(entries, 64);
     SortedSet set;
     EXPECT_EQ(set.Set("a", 1, {.only_old = true}).outcome, Outcome::kRefused);
@@ -136,7 +136,7 @@ TEST_F(SortedSetTest, DoesAsAMapAndASetDo) {
   SCOPED_TRACE(SeedNote(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 60; ++round) {
-    SetLimits(static_cast<int64_t>(random() % 100), random() % 2 == 0 ? 64 : 12);
+    SetLimits(random() % 100, random() % 2 == 0 ? 64 : 12);
     const uint64_t names = 1 + random() % (round % 3 == 0 ? 2000 : 150);
     auto set = std::make_unique<SortedSet>();
     std::map<std::string, double> scores;
@@ -214,7 +214,7 @@ TEST_F(SortedSetTest, DoesAsAMapAndASetDo) {
 }
 
 TEST_F(SortedSetTest, BytesOfMembersDecideWhereAllScoresAreEqual) {
-  for (const int64_t entries : {1000, 0}) {
+  for (const uint64_t entries : {1000, 0}) {
     SetLimits(entries, 64);
     SortedSet set;
     for (int i = 0; i < 300; ++i) set.Set(absl::StrCat(i), 0);
