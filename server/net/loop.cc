@@ -32,7 +32,10 @@ void Loop::Join() {
   thread_.join();
   context_.restart();
   context_.poll();
-  holding_.clear();  // they hold the loop
+  // They hold the loop.
+  holding_.clear();
+  storage::MutexLock lock(errands_mutex_);
+  errands_.clear();
 }
 
 void Loop::Add(std::shared_ptr<Connection> connection) {
@@ -78,6 +81,39 @@ void Loop::ReleaseHeld() {
   releasing_.clear();
   if (!holding_.empty()) return;
   waiting_.store(release_posted_, std::memory_order_seq_cst);
+}
+
+void Loop::Give(Errand errand) {
+  {
+    storage::MutexLock lock(errands_mutex_);
+    errands_.push_back(std::move(errand));
+    if (errands_.size() > 1) return;  // whoever came first has posted
+  }
+  Post([this] { RunErrands(); });
+}
+
+// What several messages leave for one connection is sent together, but before the connection does anything else.
+void Loop::RunErrands() {
+  {
+    storage::MutexLock lock(errands_mutex_);
+    running_.swap(errands_);
+  }
+  for (Errand& errand : running_) {
+    Connection& to = *errand.to;
+    if (errand.bytes != nullptr) {
+      if (to.Take(errand.bytes, errand.need, errand.while_true)) taken_.push_back(std::move(errand.to));
+    } else {
+      SendTaken();
+      to.Continue(errand.resume);
+    }
+  }
+  SendTaken();
+  running_.clear();
+}
+
+void Loop::SendTaken() {
+  for (const std::shared_ptr<Connection>& connection : taken_) connection->SendTaken();
+  taken_.clear();
 }
 
 void Loop::ScheduleTick() {
