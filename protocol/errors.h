@@ -11,6 +11,19 @@ inline constexpr absl::string_view kNotInteger = "ERR value is not an integer or
 inline constexpr absl::string_view kNotFloat = "ERR value is not a valid float";
 inline constexpr absl::string_view kOverflow = "ERR increment or decrement would overflow";
 inline constexpr absl::string_view kNanOrInfinity = "ERR increment would produce NaN or Infinity";
+inline constexpr absl::string_view kNanOrInfinityGiven = "ERR value is NaN or Infinity";
+inline constexpr absl::string_view kHashNotInteger = "ERR hash value is not an integer";
+inline constexpr absl::string_view kHashNotFloat = "ERR hash value is not a float";
+inline constexpr absl::string_view kOutOfRangeValue = "ERR value is out of range";
+inline constexpr absl::string_view kMustBePositive = "ERR value is out of range, must be positive";
+inline constexpr absl::string_view kDrawCount =
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+inline constexpr absl::string_view kNumKeysPositive = "ERR numkeys should be greater than 0";
+inline constexpr absl::string_view kNumKeysMany = "ERR Number of keys can't be greater than number of args";
+inline constexpr absl::string_view kLimitNegative = "ERR LIMIT can't be negative";
+inline constexpr absl::string_view kNoHyperLogLog = "WRONGTYPE Key is not a valid HyperLogLog string value.";
+inline constexpr absl::string_view kSortScore = "ERR One or more scores can't be converted into double";
+inline constexpr absl::string_view kNoLists = "ERR this version has no lists to store into";
 inline constexpr absl::string_view kNoSuchKey = "ERR no such key";
 inline constexpr absl::string_view kWrongType =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
@@ -35,6 +48,13 @@ inline constexpr absl::string_view kBitOffset = "ERR bit offset is not an intege
 inline constexpr absl::string_view kBit = "ERR bit is not an integer or out of range";
 inline constexpr absl::string_view kSameObject = "ERR source and destination objects are the same";
 inline constexpr absl::string_view kMaxClients = "ERR max number of clients reached";
+inline constexpr absl::string_view kCountPositive = "ERR count should be greater than 0";
+inline constexpr absl::string_view kRankZero =
+    "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from "
+    "the end of the list";
+inline constexpr absl::string_view kTimeoutNotFloat =
+    "ERR timeout is not a float or out of range";
+inline constexpr absl::string_view kTimeoutNegative = "ERR timeout is negative";
 inline constexpr absl::string_view kUnblocked = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 inline constexpr absl::string_view kDecrementOverflow = "ERR decrement would overflow";
 inline constexpr absl::string_view kLcsLenAndIdx =
@@ -64,6 +84,10 @@ inline constexpr absl::string_view kBitFieldType =
 inline constexpr absl::string_view kBitFieldOverflow = "ERR Invalid OVERFLOW type specified";
 inline constexpr absl::string_view kBitFieldReadOnly =
     "ERR BITFIELD_RO only supports the GET subcommand";
+inline constexpr absl::string_view kScoreNan = "ERR resulting score is not a number (NaN)";
+inline constexpr absl::string_view kScoreRange = "ERR min or max is not a float";
+inline constexpr absl::string_view kLexRange = "ERR min or max not valid string range item";
+inline constexpr absl::string_view kOutOfPositiveRange = "ERR value is out of range, must be positive";
 
 // --- native commands (docs/commands.md). What needs a name or number in it is put together by server/commands/idem_*.
 inline constexpr absl::string_view kDamagedRecord =

@@ -70,6 +70,14 @@ bool ParseUint64(absl::string_view text, uint64_t* value) { return ParseDigits(t
 
 bool ParseDouble(absl::string_view text, double* value) {
   if (text.empty() || BeginsBlank(text)) return false;
+  // What the faster reader takes whole, strtod() takes with the same result; it also takes signs, hexadecimal and more.
+  double read = 0;
+  const std::from_chars_result fast = std::from_chars(text.data(), text.data() + text.size(), read);
+  if (fast.ec == std::errc() && fast.ptr == text.data() + text.size()) {
+    if (std::isnan(read)) return false;
+    *value = read;
+    return true;
+  }
   char local[kDoubleChars];
   std::string heap;
   const char* zero_ended = local;
@@ -124,6 +132,18 @@ std::string FormatDouble(double value) {
   if (exponent < kFixedExponentMin || exponent > kFixedExponentMax) return std::string(text, end);
   const auto fixed = std::to_chars(text, text + sizeof(text), value, std::chars_format::fixed);
   return std::string(text, fixed.ptr);
+}
+
+absl::string_view PrintDouble(double value, DoubleRoom& room) {
+  constexpr double kWholeMax = 1e17;  // %.17g shows whole numbers below it without exponent
+  constexpr int kDigits = 17;
+  if (std::isnan(value)) return "nan";
+  char* const begin = room.bytes;
+  char* const end = begin + sizeof(room.bytes);
+  const bool whole = std::abs(value) < kWholeMax && std::trunc(value) == value && !(value == 0 && std::signbit(value));
+  char* const stop = whole ? std::to_chars(begin, end, static_cast<int64_t>(value)).ptr
+                           : std::to_chars(begin, end, value, std::chars_format::general, kDigits).ptr;
+  return {begin, static_cast<size_t>(stop - begin)};
 }
 
 bool ParseMemory(absl::string_view text, int64_t* bytes) {

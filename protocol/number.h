@@ -17,8 +17,13 @@ namespace idemd::protocol {
 [[nodiscard]] bool ParseLongDouble(absl::string_view text, long double* value);
 // %.17Lg-like without trailing zeros and exponent (ld2string, LD_STR_HUMAN).
 std::string FormatLongDouble(long double value);
-// Shortest text that reads back the same (RESP3 doubles, ZSCORE): "1.5", "inf", "1e+20".
+// Shortest text that reads back the same: "1.5", "inf", "1e+20".
 std::string FormatDouble(double value);
+// A double as replies show it (%.17g): "1.5", "0.10000000000000001", "1e+17", "inf", "-0". In `room`, or a constant.
+struct DoubleRoom {
+  char bytes[32];
+};
+absl::string_view PrintDouble(double value, DoubleRoom& room);
 // Sizes in settings: 1k, 1kb, 2mb, 3gb; 1k = 1000, 1kb = 1024.
 [[nodiscard]] bool ParseMemory(absl::string_view text, int64_t* bytes);
 

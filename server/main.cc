@@ -23,6 +23,7 @@
 #include "server/commands/commands_page.h"
 #include "server/commands/pause.h"
 #include "server/commands/replay.h"
+#include "server/commands/scripts.h"
 #include "server/commands/services.h"
 #include "server/commands/shutdown.h"
 #include "server/commands/table.h"
@@ -35,6 +36,9 @@
 #include "server/ticker.h"
 #include "server/version.h"
 #include "storage/clock.h"
+#include "storage/collection/hash.h"
+#include "storage/collection/set.h"
+#include "storage/collection/sorted_set.h"
 #include "storage/fs.h"
 #include "storage/store.h"
 #include "storage/token/token.h"
@@ -131,6 +135,27 @@ constexpr storage::EventClasses ClassesOf(int64_t bits) {
                 kNotifyModule == storage::Bit(storage::EventClass::kModule) &&
                 kNotifyNew == storage::Bit(storage::EventClass::kNew));
   return static_cast<storage::EventClasses>(bits);
+}
+
+// From which size on collections take another form.
+void ConnectCollections(Settings& settings) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  settings.OnChange(
+      {"hash-max-listpack-entries", "hash-max-listpack-value", "set-max-intset-entries"}, [&settings] {
+        const auto pass = [](const std::atomic<int64_t>& from, std::atomic<uint64_t>& to) {
+          to.store(static_cast<uint64_t>(from.load(kRelaxed)), kRelaxed);
+        };
+        pass(settings.hash_max_listpack_entries, storage::Hash::small_fields_max);
+        pass(settings.hash_max_listpack_value, storage::Hash::small_bytes_max);
+        pass(settings.set_max_intset_entries, storage::Set::intset_members_max);
+        return absl::OkStatus();
+      });
+  settings.OnChange({"zset-max-listpack-entries", "zset-max-listpack-value"}, [&settings] {
+    storage::SortedSet::Limits& limits = storage::SortedSet::limits();
+    limits.entries.store(settings.zset_max_listpack_entries.load(kRelaxed), kRelaxed);
+    limits.value_bytes.store(settings.zset_max_listpack_value_bytes.load(kRelaxed), kRelaxed);
+    return absl::OkStatus();
+  });
 }
 
 SyncPolicy SyncPolicyOf(const Settings& settings) {
@@ -273,8 +298,8 @@ class Loader {
 };
 
 // Nothing was served and nothing is lost: what is on disk stays as it is, or as the start has mended it.
-[[noreturn]] void LeaveWhileLoading(const Settings& settings) {
-  LogWarning("Received a wish to stop during loading, exiting now.");
+[[noreturn]] void LeaveAtOnce(const Settings& settings, absl::string_view during) {
+  LogWarning(absl::StrCat("Received a wish to stop during ", during, ", exiting now."));
   if (const std::string path = settings.Text("pidfile"); !path.empty()) unlink(path.c_str());
   std::_Exit(0);
 }
@@ -313,6 +338,7 @@ int Serve(Settings& settings) {
   ServerStats stats;
   NativeStats native;
   const CommandTable commands;
+  Scripts scripts(settings, commands);
   Services services{.store = store,
                     .clock = &clock,
                     .tokens = tokens,
@@ -325,8 +351,10 @@ int Serve(Settings& settings) {
                     .commands = commands,
                     .run_id = storage::RandomHex(kRunIdChars),
                     .started_ms = time->WallNs() / 1'000'000,
-                    .persistence = &persistence};
+                    .persistence = &persistence,
+                    .scripts = &scripts};
   ConnectSettings(settings, store, slowlog, latency, native);
+  ConnectCollections(settings);
   EventRouter events(*services.pubsub, *services.tracking,
                      [&store](storage::EventClasses classes) { store.WantEvents(classes); });
   store.SetEventSink(&events);
@@ -337,6 +365,15 @@ int Serve(Settings& settings) {
         static_cast<uint64_t>(settings.tracking_table_max_keys.load(std::memory_order_relaxed)));
     return absl::OkStatus();
   });
+  persistence.SetLibraries([&scripts] {
+    std::vector<std::string> texts;
+    for (const auto& [name, library] : scripts.functions().All()) texts.push_back(library->text);
+    return texts;
+  });
+  scripts.SetYield(&Server::ServeMeanwhile);
+  store.SetWhileWaiting([&scripts] {
+    if (scripts.busy()) Server::ServeMeanwhile();
+  });
   if (absl::Status applied = settings.RunHooks(); !applied.ok()) return Fail(applied.message());
   ConnectPersistence(settings, persistence);
   if (absl::Status opened = persistence.Open(); !opened.ok())
@@ -346,7 +383,9 @@ int Serve(Settings& settings) {
 
   Server server(services);
   Shutdown shutdown(settings, &persistence, [&] {
-    if (persistence.loading()) LeaveWhileLoading(settings);
+    if (persistence.loading()) LeaveAtOnce(settings, "loading");
+    // What the script has changed so far is not in the log: all of it counts, or nothing.
+    if (scripts.busy()) LeaveAtOnce(settings, "a script that does not end");
     server.Stop();
   });
   services.shutdown = &shutdown;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -123,6 +124,7 @@ struct Session : storage::EventOrigin {
   bool close_after_reply = false;
   bool monitor = false;
   bool no_touch = false;
+  bool in_script = false;  // runs the commands of a script
 
   // What was revealed to this client so far is durable once the log is durable up to here; a reply waits for that.
   storage::Lsn need = storage::kNoLsn;
@@ -145,6 +147,8 @@ struct Session : storage::EventOrigin {
 
   // Set while a command of this session waits (IDEM.RESERVE ... WAIT): no further request is executed until it resumes.
   std::shared_ptr<storage::Waiter> waiter;
+  // When that wait is over by itself (Dispatcher::WaitIsOver); the clock's epoch: never, or somebody else sees to it.
+  std::chrono::steady_clock::time_point give_up_at;
 
   ClientInfo& info() { return peer->info(); }
 };

@@ -17,6 +17,7 @@
 #include "storage/sync/mutex.h"
 #include "storage/sync/sync.h"
 #include "storage/table/table.h"
+#include "storage/wait/blocked_lines.h"
 #include "storage/wait/wait_line.h"
 
 namespace idemd::storage {
@@ -42,12 +43,16 @@ struct alignas(128) Shard {
   // Holder of the lock.
   WaitLines lines;
   WatchedKeys watched;
+  BlockedLines blocked;
   HeapPtr heap{Heap::Make()};  // of its entries
   uint64_t relocated_to = 0;   // where compaction stands, in database relocating_db
   DbIndex relocating_db = 0;
   bool relocating = false;
   BasicShardCut<Entry, RealSync>* cut = nullptr;  // of the snapshot under way
   uint32_t number = 0;
+
+  // Whether somebody wants to know of changes, beside the log.
+  bool observed() const { return !lines.empty() || !watched.empty() || !blocked.empty(); }
 
   // The LSN of the latest change of any key with such a hash, removals included; kLsnPending while one is not in the log.
   // It is stored before the change can be seen, so that who sees the change sees it too and takes the lock. A reader of
@@ -63,6 +68,7 @@ class Store::Impl {
   std::array<Shard, kShards> shards;
   WaitTimer timer;
   std::atomic<size_t> waiters{0};
+  std::atomic<uint64_t> arrivals{0};  // of callers who are blocked
   std::atomic<uint32_t> compacting{0};  // shards
   std::atomic<uint32_t> coarse_s{0};  // effective seconds, set by Tick(), for access times
   // Whether changes go to the log. Writer: holder of all shard locks. Readers: any thread; who sees a change that was made

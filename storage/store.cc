@@ -101,6 +101,7 @@ int64_t Store::Tick() {
     Unit unit(*this);
     unit.LockShard(due.shard);
     unit.ServeLine(impl_->shards[due.shard], due.name);
+    EndOfTick(unit);
   }
   if (now >= next_sweep_ms_ && !SweepInTime(now)) {
     TendMemory();
@@ -108,6 +109,12 @@ int64_t Store::Tick() {
   }
   TendMemory();
   return std::min(impl_->timer.next_ms(), now + kTickEveryMs);
+}
+
+// Commits a unit of Tick()'s.
+void Store::EndOfTick(Unit& unit) {
+  unit.Commit();
+  if (unit.has_ready() && on_ready_ != nullptr) on_ready_(unit.TakeReady());
 }
 
 // A pass over what may be due, and when the next one may begin: with the next tick, but for storms, in which a pass has
@@ -147,6 +154,7 @@ bool Store::SweepExpired() {
         Unit unit(*this);
         unit.LockShard(shard.number);
         removed += unit.ExpireDue(shard, db, kSweepSegmentsPerLock, &more);
+        EndOfTick(unit);
       }
     }
   }

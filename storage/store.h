@@ -23,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -43,6 +44,7 @@
 #include "storage/table/entry.h"
 #include "storage/value/digest.h"
 #include "storage/value_type.h"
+#include "storage/wait/blocked_lines.h"
 #include "storage/wait/waiter.h"
 #include "storage/watch.h"
 
@@ -91,6 +93,7 @@ class Unit {
   void LockKeys(absl::Span<const HashedKey> keys);
   void LockAll();
   bool Holds(const HashedKey& key) const;
+  bool HoldsAll() const { return held_ == ~uint64_t{0}; }
   // EXEC and scripts: all locks have been taken, one reading of the time holds for all commands inside, and none of them
   // waits for other callers.
   void Seal() { sealed_ = true; }
@@ -166,6 +169,18 @@ class Unit {
   // goes first, whether or not the timer has noticed it yet. A key that this unit has changed itself is left to Commit().
   void ServeDueWaiters(DbIndex db, const HashedKey& key);
 
+  // --- blocked callers (wait/blocked_lines.h)
+  // Puts `caller` in line at `keys`, whose locks are held: it is served, by whoever calls NextBlocked(), when one of them
+  // holds something.
+  void Block(DbIndex db, absl::Span<const HashedKey> keys, const std::shared_ptr<Waiter>& caller);
+  void Unblock(DbIndex db, absl::Span<const HashedKey> keys, const Waiter& caller);
+  // Who has been blocked at `key` (whose lock is held) longest, of those who came after `after`. Null: nobody.
+  std::shared_ptr<Waiter> NextBlocked(DbIndex db, const HashedKey& key, uint64_t after) const;
+  // After Commit(): the keys that this unit has changed and at which somebody is blocked, in the order of the changes. They
+  // are for the caller to serve, before it goes on with anything else, and outside of locks.
+  bool has_ready() const { return !ready_.empty(); }
+  std::vector<ReadyKey> TakeReady() { return std::exchange(ready_, {}); }
+
   // WATCH: `watch` is marked when the key changes from now on; the key's lock is held. A key that has expired is removed
   // first, so that only what comes later counts.
   void WatchKey(DbIndex db, const HashedKey& key, std::shared_ptr<Watch> watch);
@@ -237,6 +252,8 @@ class Unit {
   void TellEvents();
   void ServeWaiters();
   void ServeLine(Shard& shard, const std::string& name);
+  void NoteReady(Shard& shard, const std::string& name);
+  void CollectReady();
   void AppendEffects();
   void ResolveServed();
   void Unlock();
@@ -261,6 +278,7 @@ class Unit {
   size_t touched_ = 0;  // of changed_: those whose watches were marked
   std::vector<Effect> whole_effects_;  // FLUSHDB, FLUSHALL, SWAPDB
   std::vector<Served> served_;
+  std::vector<ReadyKey> ready_;
   std::unique_ptr<EventList> events_;  // null: none so far
   EventOrigin* origin_ = nullptr;
 };
@@ -310,6 +328,8 @@ class Store {
   int64_t Tick();
   // Called (from any thread) when a waiter needs an earlier Tick() than the one announced.
   void SetWake(std::function<void()> wake);
+  // Told of keys that Tick() has made ready (Unit::TakeReady), outside of locks; before the first Tick().
+  void SetOnReady(std::function<void(std::vector<ReadyKey>)> on_ready) { on_ready_ = std::move(on_ready); }
   // Who is told of events; before the first unit, and until the last.
   void SetEventSink(EventSink* sink) { event_sink_ = sink; }
   // The classes that are told to the sink from now on; at first, none.
@@ -317,6 +337,9 @@ class Store {
   bool WantsEvent(EventClass event_class) const {
     return (wanted_events_.load(std::memory_order_relaxed) & Bit(event_class)) != 0;
   }
+  // Called (on a thread that waits for a lock, every few milliseconds) so that it can do something else meanwhile: what it
+  // does must not take a lock of the store. Set before units run.
+  void SetWhileWaiting(std::function<void()> meanwhile) { while_waiting_ = std::move(meanwhile); }
   // Whether changes go to the log and readers wait for it; at first, what the log says. Takes all locks.
   void SetLogging(bool on);
   // The limits that life functions take, from the settings and the memory in use.
@@ -340,9 +363,11 @@ class Store {
   friend class Snapshot;
   friend struct Shard;
   class Impl;
+  void WaitForLock(Shard& shard);
   bool SweepInTime(int64_t now_ms);
   bool SweepExpired();
   void TendMemory();
+  void EndOfTick(Unit& unit);
   void Evacuate(Shard& shard);
   Clock& clock_;
   EffectLog& log_;
@@ -350,10 +375,12 @@ class Store {
   FenceCounter fences_;
   StorageStats stats_;
   std::unique_ptr<Impl> impl_;
+  std::function<void()> while_waiting_;
   std::atomic<bool> replaying_{false};  // writer: the loader's thread; readers: units
   std::atomic<bool> frozen_{false};  // writer: SetFrozen(); readers: units and Tick(), for keys that have expired
   std::atomic<EventClasses> wanted_events_{0};  // writer: WantEvents(); readers: units
   EventSink* event_sink_ = nullptr;
+  std::function<void(std::vector<ReadyKey>)> on_ready_;
   // Tick()'s own.
   uint32_t sweep_from_ = 0;  // the shard to begin with
   int64_t next_sweep_ms_ = 0;

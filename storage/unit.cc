@@ -69,10 +69,17 @@ void Unit::LockShard(uint32_t number) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Store::Impl& store = *store_.impl_;
   if (held_ == 0 && store.brake.on()) [[unlikely]]
     store.brake.Wait();
-  store.shards[number].mutex.Lock();
+  if (!store.shards[number].mutex.TryLock()) store_.WaitForLock(store.shards[number]);
   // The time that decides is read under the lock, unless a decision was made with an earlier one already.
   if (held_ == 0 && !sealed_) now_ns_ = 0;
   held_ |= bit;
+}
+
+// A script may hold the lock for long; see SetWhileWaiting().
+void Store::WaitForLock(Shard& shard) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  constexpr std::chrono::milliseconds kPatience{10};
+  if (while_waiting_ == nullptr) return shard.mutex.Lock();
+  while (!shard.mutex.TryLockFor(kPatience)) while_waiting_();
 }
 
 // A lock that a Find() took is given back before others are taken: shards are locked in ascending order only.
@@ -256,7 +263,7 @@ void Unit::MarkPending(Shard& shard, uint64_t hash) {
 void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why) {
   ++changes_;
   Notify(EventClass::kChanged, why, db, key.bytes);
-  if (!store_.impl_->Logs() && shard.lines.empty() && shard.watched.empty()) return;
+  if (!store_.impl_->Logs() && !shard.observed()) return;
   // Mostly it is the last one, again. What is told twice is told right; only commands are put to what was told before.
   Change* change = kind == Kind::kCollection || changed_.empty() ? LastChangeOf(db, key) : &changed_.back();
   if (change != nullptr && (change->db != db || change->hash != key.hash || KeyOf(*change).bytes != key.bytes))
@@ -365,7 +372,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
   if (table == nullptr) return 0;
   std::vector<Table::Due> due;
   *more = table->CollectDue(now_ms(), store_.impl_->deadline_base_ms.load(std::memory_order_relaxed), max_segments, due);
-  const bool somebody_cares = store_.impl_->Logs() || !shard.lines.empty() || !shard.watched.empty();
+  const bool somebody_cares = store_.impl_->Logs() || shard.observed();
   const bool tells = store_.WantsEvent(EventClass::kExpired) || store_.WantsEvent(EventClass::kChanged);
   size_t bytes = 0;
   for (const Table::Due& d : due) {

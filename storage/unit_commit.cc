@@ -16,6 +16,7 @@ void Unit::Commit() {
     if (!changed_.empty() || serve_all_) {
       ServeWaiters();
       TouchWatches();
+      CollectReady();
       AppendEffects();
     }
     changed_.clear();

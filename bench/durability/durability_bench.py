@@ -89,13 +89,13 @@ def sync_table(idemd, rounds):
                   f"{redis[1] / ours[1]:.2f} | {ours[0] / bare[0]:.2f} | {ours[1] / bare[1]:.2f} |")
 
 
-def fill(port, keys):
-    """`keys` tokens of 36 characters with the value 1 and a lifetime."""
+def fill(port, keys, numbered=False):
+    """`keys` tokens of 36 characters with the value 1 and a lifetime; `numbered`: those that redis-benchmark can name."""
     deadline = int(time.time() * 1000) + 86_400_000
     with Connection(port, timeout=120.0) as client:
         for at in range(0, keys, 10_000):
             n = min(10_000, keys - at)
-            text = os.urandom(16 * n).hex()
+            text = os.urandom(16 * n).hex() if not numbered else "".join(f"00000000000040008000{i:012d}" for i in range(at, at + n))
             batch = bytearray()
             for i in range(0, 32 * n, 32):
                 h = text[i:i + 32]
@@ -164,7 +164,7 @@ def snapshot_table(idemd, idemd_bench, keys):
         directory = tempfile.mkdtemp(prefix="idemd-bench-", dir=os.environ.get("IDEMD_BENCH_DIR"))
         server = Process(words + ["--appendonly", "no"], directory)
         server.wait_until_loaded()
-        fill(server.port, keys)
+        fill(server.port, keys, numbered=True)  # full-speed writes replace values, they add no keys
         port = str(server.port)
         for what, command in {"at rest": None, "during BGSAVE": "BGSAVE"}.items():
             ms = open_loop(idemd_bench, server.port, 25 if command else 10, command)

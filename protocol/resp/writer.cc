@@ -148,10 +148,14 @@ void Writer::Push(size_t elements) { Head(resp_ == 2 ? '*' : '>', elements); }
 void Writer::Attribute(size_t pairs) { Head('|', pairs); }
 
 void Writer::Double(double value) {
-  const std::string text = FormatDouble(value);
-  if (resp_ == 2) return Bulk(text);
+  DoubleRoom room;
+  Double(PrintDouble(value, room));
+}
+
+void Writer::Double(absl::string_view digits) {
+  if (resp_ == 2) return Bulk(digits);
   out_->push_back(',');
-  out_->append(text);
+  out_->append(digits.data(), digits.size());
   out_->append("\r\n", 2);
 }
 

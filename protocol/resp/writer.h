@@ -32,6 +32,7 @@ class Writer {
   void Push(size_t elements);    // RESP2: array
   void Attribute(size_t pairs);  // RESP3 only
   void Double(double value);
+  void Double(absl::string_view digits);  // as they stand
   void Boolean(bool value);                                                 // RESP2: 0 or 1
   void BigNumber(absl::string_view digits);                                 // RESP2: bulk
   void Verbatim(absl::string_view text, absl::string_view format = "txt");  // RESP2: bulk

@@ -104,13 +104,26 @@ class Settings {
   std::atomic<int64_t> maxmemory_samples{0};
   std::atomic<int64_t> lfu_log_factor{0};
   std::atomic<int64_t> lfu_decay_minutes{0};
+  std::atomic<int64_t> stream_node_max_bytes{0};
+  std::atomic<int64_t> stream_node_max_entries{0};
   std::atomic<bool> lazyfree_lazy_user_flush{false};
   std::atomic<bool> lazyfree_lazy_user_del{false};
+  // collections
+  std::atomic<int64_t> hash_max_listpack_entries{0};
+  std::atomic<int64_t> hash_max_listpack_value{0};
+  std::atomic<int64_t> set_max_intset_entries{0};
+  std::atomic<int64_t> hll_sparse_max_bytes{0};
+  std::atomic<int64_t> list_max_listpack_size{0};  // elements; negative: a class of bytes
+  std::atomic<int64_t> zset_max_listpack_entries{0};
+  std::atomic<int64_t> zset_max_listpack_value_bytes{0};
   // watching
   std::atomic<int64_t> slowlog_log_slower_than_us{0};  // negative: off
   std::atomic<int64_t> slowlog_max_len{0};
   std::atomic<int64_t> latency_monitor_threshold_ms{0};  // 0: off
   std::atomic<bool> latency_tracking{true};
+  std::atomic<int64_t> busy_reply_threshold_ms{0};  // 0: a script may run for ever
+  std::atomic<int64_t> script_memory_bytes_max{0};
+  std::atomic<int64_t> script_steps_max{0};
   std::atomic<int64_t> notify_keyspace_events{0};  // NotifyClass bits
   std::atomic<int64_t> tracking_table_max_keys{0};  // 0: no limit
   // durability

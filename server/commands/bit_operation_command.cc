@@ -98,14 +98,15 @@ void BitOp(Context& c) {
 
 constexpr ArgSpec kBitOpArgs[] = {{.name = "operation"},
                                   {.name = "destkey", .type = ArgType::kKey},
-                                  {.name = "key", .type = ArgType::kKey, .multiple = true}};
+                                  {.name = "key", .type = ArgType::kKey, .multiple = true, .key_spec = 1}};
 
+constexpr KeySpec kBitOpKeys[] = {{.flags = "OW UPDATE", .index = 2}, {.flags = "RO ACCESS", .index = 3, .last = -1}};
 constexpr CommandSpec kBitOperationCommands[] = {{.name = "BITOP",
                                                   .handler = &BitOp,
                                                   .arity = -4,
                                                   .flags = kWrite | kDenyOom,
                                                   .keys = Keys::From(2),
-                                                  .key_flags = "OW UPDATE",
+                                                  .key_specs = kBitOpKeys,
                                                   .group = Group::kBitmap,
                                                   .since = "2.6.0",
                                                   .complexity = "O(N) with N bytes",

@@ -22,6 +22,8 @@ struct ArgSpec {
   const char* token = nullptr;
   bool optional = false;
   bool multiple = false;
+  bool multiple_token = false;  // of several, each has the token before it
+  int key_spec = 0;             // kKey, and a kPattern that leads to keys: which of the command's key specs
   const char* since = nullptr;
   absl::Span<const ArgSpec> args = {};  // kOneOf, kBlock
 };
@@ -77,6 +79,19 @@ struct Keys {
   static constexpr Keys Range(int a, int b) { return {a, b, 1}; }
 };
 
+// One group of a command's keys, where there are several or their place is no mere number: for COMMAND INFO and
+// GETKEYSANDFLAGS, which say of each what is done to it.
+struct KeySpec {
+  const char* flags = "";         // "RW ACCESS DELETE"
+  int index = 0;                  // where it begins; 0: behind `keyword` or, without one, nobody knows
+  const char* keyword = nullptr;  // looked for from words[keyword_from] on
+  int keyword_from = 1;
+  int last = 0;                   // counted from the first; negative: from the end
+  int step = 1;
+  int limit = 0;                  // of what is left one in so many is a key
+  bool counted = false;           // the first word is how many keys follow
+};
+
 // Keys whose place depends on a count (numkeys): fills positions; false on nonsense.
 using FindKeys = bool (*)(absl::Span<const absl::string_view> words, std::vector<int>& positions);
 
@@ -92,6 +107,7 @@ struct CommandSpec {
   FindKeys find_keys = nullptr;
   // key spec flags of COMMAND INFO, e.g. "RW ACCESS UPDATE"; empty: derived from kWrite / kReadonly
   const char* key_flags = nullptr;
+  absl::Span<const KeySpec> key_specs = {};  // empty: one, made of `keys` and `key_flags`
   KeyFlagsOf key_flags_of = nullptr;
   Group group = Group::kGeneric;
   const char* since = "1.0.0";

@@ -83,27 +83,58 @@ void WriteMapHead(Writer& reply, absl::string_view name, absl::string_view type,
   reply.Map(pairs);
 }
 
-void WriteKeySpecs(const CommandSpec& spec, Writer& reply) {
-  if (!HasKeys(spec)) return reply.Set(0);
-  reply.Set(1);
+void WriteNumber(Writer& reply, absl::string_view name, int value) {
+  reply.Bulk(name);
+  reply.Integer(value);
+}
+
+void WriteKeySpec(const CommandSpec& command, const KeySpec& spec, Writer& reply) {
   reply.Map(3);
   reply.Bulk("flags");
-  WriteKeyFlags(spec, spec.key_flags, reply);
-  if (spec.keys.first == 0) {  // only COMMAND GETKEYS can tell
+  WriteKeyFlags(command, spec.flags, reply);
+  if (spec.index != 0) {
+    WriteMapHead(reply, "begin_search", "index", 1);
+    WriteNumber(reply, "index", spec.index);
+  } else if (spec.keyword != nullptr) {
+    WriteMapHead(reply, "begin_search", "keyword", 2);
+    reply.Bulk("keyword");
+    reply.Bulk(spec.keyword);
+    WriteNumber(reply, "startfrom", spec.keyword_from);
+  } else {  // only COMMAND GETKEYS can tell
     WriteMapHead(reply, "begin_search", "unknown", 0);
-    WriteMapHead(reply, "find_keys", "unknown", 0);
-    return;
+    return WriteMapHead(reply, "find_keys", "unknown", 0);
   }
-  WriteMapHead(reply, "begin_search", "index", 1);
-  reply.Bulk("index");
-  reply.Integer(spec.keys.first);
+  if (spec.counted) {
+    WriteMapHead(reply, "find_keys", "keynum", 3);
+    WriteNumber(reply, "keynumidx", 0);
+    WriteNumber(reply, "firstkey", 1);
+    return WriteNumber(reply, "keystep", spec.step);
+  }
   WriteMapHead(reply, "find_keys", "range", 3);
-  reply.Bulk("lastkey");  // counted from the first
-  reply.Integer(spec.keys.last < 0 ? spec.keys.last : spec.keys.last - spec.keys.first);
-  reply.Bulk("keystep");
-  reply.Integer(spec.keys.step);
-  reply.Bulk("limit");
-  reply.Integer(0);
+  WriteNumber(reply, "lastkey", spec.last);
+  WriteNumber(reply, "keystep", spec.step);
+  WriteNumber(reply, "limit", spec.limit);
+}
+
+void WriteKeySpecs(const CommandSpec& spec, Writer& reply) {
+  if (!HasKeys(spec)) return reply.Set(0);
+  if (spec.key_specs.empty()) {
+    reply.Set(1);
+    const int last = spec.keys.last < 0 ? spec.keys.last : spec.keys.last - spec.keys.first;
+    return WriteKeySpec(spec, {.flags = spec.key_flags, .index = spec.keys.first, .last = last, .step = spec.keys.step}, reply);
+  }
+  reply.Set(spec.key_specs.size());
+  for (const KeySpec& keys : spec.key_specs) WriteKeySpec(spec, keys, reply);
+}
+
+// What the command does to the key at this position. Those whose place nobody knows come last.
+const char* KeyFlagsAt(const CommandSpec& spec, absl::Span<const absl::string_view> words, int position) {
+  if (spec.key_flags_of != nullptr) return spec.key_flags_of(words);
+  for (const KeySpec& keys : spec.key_specs) {
+    const int last = keys.last < 0 ? static_cast<int>(words.size()) + keys.last : keys.index + keys.last;
+    if (keys.counted || (keys.index != 0 && position >= keys.index && position <= last)) return keys.flags;
+  }
+  return spec.key_specs.empty() ? spec.key_flags : spec.key_specs.back().flags;
 }
 
 void WriteInfo(const CommandEntry* entry, Writer& reply) {
@@ -155,24 +186,22 @@ void WriteText(Writer& reply, absl::string_view name, absl::string_view value) {
 void WriteArguments(absl::Span<const ArgSpec> args, Writer& reply) {
   reply.Array(args.size());
   for (const ArgSpec& arg : args) {
-    const bool is_key = arg.type == ArgType::kKey;
     const bool nested = arg.type == ArgType::kOneOf || arg.type == ArgType::kBlock;
+    const bool of_keys = arg.type == ArgType::kKey || arg.key_spec != 0;
     const bool flags = arg.optional || arg.multiple;
-    reply.Map(size_t{2} + is_key + (arg.token != nullptr) + (arg.since != nullptr) + flags +
+    reply.Map(size_t{2} + of_keys + (arg.token != nullptr) + (arg.since != nullptr) + flags +
               nested);
     WriteText(reply, "name", arg.name);
     WriteText(reply, "type", TypeName(arg.type));
-    if (is_key) {
-      reply.Bulk("key_spec_index");
-      reply.Integer(0);
-    }
+    if (of_keys) WriteNumber(reply, "key_spec_index", arg.key_spec);
     if (arg.token != nullptr) WriteText(reply, "token", arg.token);
     if (arg.since != nullptr) WriteText(reply, "since", arg.since);
     if (flags) {
       reply.Bulk("flags");
-      reply.Set(size_t{0} + arg.optional + arg.multiple);
+      reply.Set(size_t{0} + arg.optional + arg.multiple + arg.multiple_token);
       if (arg.optional) reply.Simple("optional");
       if (arg.multiple) reply.Simple("multiple");
+      if (arg.multiple_token) reply.Simple("multiple_token");
     }
     if (nested) {
       reply.Bulk("arguments");
@@ -291,12 +320,11 @@ void GetKeys(Context& c, bool with_flags) {
     return c.reply.Error("ERR Invalid arguments specified for command");
   }
   const CommandSpec& spec = *entry->spec;
-  const char* flags = spec.key_flags_of != nullptr ? spec.key_flags_of(words) : spec.key_flags;
   c.reply.Array(positions.size());
   for (int position : positions) {
     if (with_flags) c.reply.Array(2);
     c.reply.Bulk(words[static_cast<size_t>(position)]);
-    if (with_flags) WriteKeyFlags(spec, flags, c.reply);
+    if (with_flags) WriteKeyFlags(spec, KeyFlagsAt(spec, words, position), c.reply);
   }
 }
 

@@ -30,6 +30,7 @@ struct Context {
   int first_key;                      // its position, 0: none
   const storage::HashedKey& hashed;   // that key, hashed while the batch was parsed
   ThreadStats* thread_stats = nullptr;  // of this loop thread
+  bool error_counted = false;           // the reply is an error that a command inside has counted
 
   storage::Unit& Data() { return unit; }
   storage::DbIndex db() const { return session.db; }

@@ -6,8 +6,11 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -19,10 +22,13 @@
 #include "server/clients.h"
 #include "server/commands/client_tracking.h"
 #include "server/commands/connection.h"
+#include "server/commands/blocking.h"
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
 #include "server/commands/pause.h"
 #include "server/commands/persistence_control.h"
+#include "server/commands/scripts.h"
+#include "server/commands/session_waiter.h"
 #include "server/commands/table.h"
 #include "server/commands/transaction.h"
 #include "storage/store.h"
@@ -55,6 +61,13 @@ std::string UnknownSubcommand(const CommandEntry& container, Words words) {
 
 using Prepared = Dispatcher::Prepared;
 
+thread_local bool meanwhile = false;
+thread_local std::vector<std::function<void()>> postponed;
+
+void RunPostponed() {
+  for (const std::function<void()>& work : std::exchange(postponed, {})) work();
+}
+
 Prepared Prepare(Services& services, const Session& session, Words words) {
   Prepared p;
   p.entry = services.commands.Find(words[0]);
@@ -81,22 +94,6 @@ bool DiskObjects(const Services& services) {
          (disk != nullptr && (disk->loading() || disk->last_save_failed()));
 }
 
-// Why no write may begin now, or "": the log cannot take it, or Redis' rule that a failed dump stops writes.
-std::string WriteRefusal(const Services& services) {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
-  const storage::EffectLog& log = services.store.log();
-  if (log.refusing()) {
-    const absl::Status refusal = log.Refusal();
-    if (!refusal.ok()) return std::string(refusal.message());
-  }
-  if (services.persistence != nullptr && services.persistence->last_save_failed() &&
-      services.settings.stop_writes_on_bgsave_error.load(kRelaxed) &&
-      services.settings.has_save_points.load(kRelaxed)) {
-    return std::string(errors::kSaveFailed);
-  }
-  return {};
-}
-
 // Why the disk keeps the command from running, or "".
 std::string DiskRefusal(const Services& services, const Session& session, const CommandSpec& spec) {
   // EXEC is what it runs.
@@ -120,6 +117,10 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   if (!session.authenticated && (spec.flags & kNoAuth) == 0) return std::string(errors::kNoAuth);
   if (session.transaction != nullptr && (spec.flags & kNoMulti) != 0)
     return "ERR Command not allowed inside a transaction";
+  // What names keys would wait for their locks, which the script may hold.
+  if (services.scripts != nullptr && (services.scripts->busy() || meanwhile) &&
+      ((spec.flags & kAllowBusy) == 0 || spec.keys.first != 0)) [[unlikely]]
+    return std::string(services.scripts->BusyError());
   if ((spec.flags & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
   if (session.resp == 2 && session.subscriptions != nullptr && (spec.flags & kWhileSubscribed) == 0 &&
       session.peer->info().subscribed()) {
@@ -166,6 +167,26 @@ absl::string_view ErrorCode(const std::string& out, size_t mark) {
 }
 
 }  // namespace
+
+std::string WriteRefusal(const Services& services) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const storage::EffectLog& log = services.store.log();
+  if (log.refusing()) {
+    const absl::Status refusal = log.Refusal();
+    if (!refusal.ok()) return std::string(refusal.message());
+  }
+  if (services.persistence != nullptr && services.persistence->last_save_failed() &&
+      services.settings.stop_writes_on_bgsave_error.load(kRelaxed) &&
+      services.settings.has_save_points.load(kRelaxed)) {
+    return std::string(errors::kSaveFailed);
+  }
+  return {};
+}
+
+Meanwhile::Meanwhile() { meanwhile = true; }
+Meanwhile::~Meanwhile() { meanwhile = false; }
+bool InMeanwhile() { return meanwhile; }
+void Postpone(std::function<void()> work) { postponed.push_back(std::move(work)); }
 
 Dispatcher::Dispatcher(Services& services) : services_(services), thread_stats_(&services.stats.Register()) {}
 Dispatcher::~Dispatcher() = default;
@@ -219,6 +240,9 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     session.need = std::max(session.need, unit.need());
     for (auto& line : session.shown) services_.clients.SendToMonitors(std::move(line), unit.need());
     session.shown.clear();
+    if (unit.has_ready()) [[unlikely]]
+      ServeBlocked(services_, unit.TakeReady());
+    if (!postponed.empty() && !meanwhile && !services_.scripts->busy()) [[unlikely]] RunPostponed();
   } else {
     if (entry != nullptr && (entry->spec->flags & kEndsTransaction) != 0) {
       DropTransaction(services_, session);
@@ -259,20 +283,21 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const int64_t end_us = SteadyUs();
   const absl::string_view code = ErrorCode(out, mark);
   c.thread_stats->OnCommand(entry.ordinal, end_us - *now_us, !code.empty());
-  if (!code.empty()) c.thread_stats->OnError(code);
+  if (!code.empty() && !c.error_counted) c.thread_stats->OnError(code);
   NoteDuration(c.services, c.session, *entry.spec, c.words, end_us - *now_us);
   *now_us = end_us;
   if (c.services.clients.monitors() != 0) NoteForMonitors(c.session, *entry.spec, c.words);
+}
+
+void Dispatcher::WaitIsOver(Session& session) {
+  if (session.waiter != nullptr) std::static_pointer_cast<SessionWaiter>(session.waiter)->WaitIsOver();
 }
 
 void Dispatcher::Closed(Session& session) {
   EndSubscriptions(services_, session);
   EndTracking(services_, session);
   DropTransaction(services_, session);
-  if (session.waiter != nullptr) {
-    session.waiter->Cancel();
-    session.waiter.reset();
-  }
+  EndWait(session);
   if (session.monitor) services_.clients.RemoveMonitor(session.info().id);
 }
 

@@ -19,6 +19,19 @@ namespace idemd::server {
 struct ThreadStats;   // server/admin/stats.h
 struct CommandEntry;  // server/commands/table.h
 
+// While one lives, this thread is in the middle of a command, which waits or takes long, and serves other sessions for a
+// moment: only commands that Redis allows while a script is busy are executed, and none that would take a lock.
+class Meanwhile {
+ public:
+  Meanwhile();
+  ~Meanwhile();
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+};
+
+// Why no write may begin now, or "": the log cannot take it, or a dump has failed.
+std::string WriteRefusal(const Services& services);
+
 class Dispatcher {
  public:
   explicit Dispatcher(Services& services);
@@ -28,6 +41,9 @@ class Dispatcher {
   // executed; fewer than there are when the session became blocked (session.waiter is set), is to be closed
   // (close_after_reply), or `out` grew past `out_soft_limit` (flush, then call again).
   size_t Run(Session& session, const protocol::Batch& batch, size_t first, size_t out_soft_limit, std::string& out);
+
+  // What the session waits for has not come by Session::give_up_at: its reply is on the way, unless another one is.
+  void WaitIsOver(Session& session);
 
   // The connection is gone: gives up what it waits for, leaves MONITOR.
   void Closed(Session& session);

@@ -1,5 +1,6 @@
 // What each section of INFO says; field names as Redis has them, because tools look for them.
 #include "server/commands/info_sections.h"
+#include "server/commands/scripts.h"
 
 #include <unistd.h>
 
@@ -106,6 +107,7 @@ void InfoMemory(Context& c, std::string& out) {
   const ProcessMemory memory = MemoryWith(store);
   const uint64_t used = store.used_bytes;
   const uint64_t peak = std::max(used, c.services.stats.peak_memory_bytes());
+  const ScriptTotals scripts = c.services.scripts == nullptr ? ScriptTotals() : c.services.scripts->Totals();
   const PersistenceControl* const disk = c.services.persistence;
   const uint64_t log_buffer_bytes = disk == nullptr ? 0 : disk->status().log_buffer_bytes;
   InfoLines(out)
@@ -120,9 +122,17 @@ void InfoMemory(Context& c, std::string& out) {
       .Add("allocator_active", memory.active_bytes)
       .Add("allocator_resident", memory.resident_bytes)
       .Bytes("total_system_memory", memory.system_bytes)
-      .Bytes("used_memory_lua", 0)
-      .Bytes("used_memory_scripts", 0)
-      .Zeros({"number_of_cached_scripts", "number_of_functions", "number_of_libraries"})
+      .Add("used_memory_lua", scripts.interpreter_bytes)
+      .Add("used_memory_vm_eval", scripts.interpreter_bytes)
+      .Add("used_memory_lua_human", HumanBytes(scripts.interpreter_bytes))
+      .Add("used_memory_scripts_eval", scripts.text_bytes)
+      .Add("number_of_cached_scripts", scripts.scripts)
+      .Add("number_of_functions", scripts.functions)
+      .Add("number_of_libraries", scripts.libraries)
+      .Add("used_memory_vm_functions", scripts.function_interpreter_bytes)
+      .Bytes("used_memory_vm_total", scripts.interpreter_bytes + scripts.function_interpreter_bytes)
+      .Add("used_memory_functions", scripts.library_bytes)
+      .Bytes("used_memory_scripts", scripts.text_bytes + scripts.library_bytes)
       .Bytes("maxmemory", static_cast<uint64_t>(Get(c.services.settings.maxmemory_bytes)))
       .Add("maxmemory_policy", c.services.settings.Text("maxmemory-policy"))
       .Fixed("allocator_frag_ratio", Ratio(memory.active_bytes, memory.allocated_bytes))

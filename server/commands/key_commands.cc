@@ -130,14 +130,17 @@ void Move(Context& c) {
 
 constexpr ArgSpec kKeysArgs[] = {{.name = "key", .type = ArgType::kKey, .multiple = true}};
 constexpr ArgSpec kKeyArgs[] = {{.name = "key", .type = ArgType::kKey}};
-constexpr ArgSpec kRenameArgs[] = {{.name = "key", .type = ArgType::kKey}, {.name = "newkey", .type = ArgType::kKey}};
+constexpr ArgSpec kRenameArgs[] = {{.name = "key", .type = ArgType::kKey}, {.name = "newkey", .type = ArgType::kKey, .key_spec = 1}};
 constexpr ArgSpec kCopyArgs[] = {
     {.name = "source", .type = ArgType::kKey},
-    {.name = "destination", .type = ArgType::kKey},
+    {.name = "destination", .type = ArgType::kKey, .key_spec = 1},
     {.name = "destination-db", .type = ArgType::kInteger, .token = "DB", .optional = true},
     {.name = "replace", .type = ArgType::kToken, .token = "REPLACE", .optional = true}};
 constexpr ArgSpec kMoveArgs[] = {{.name = "key", .type = ArgType::kKey}, {.name = "db", .type = ArgType::kInteger}};
 
+constexpr KeySpec kRenameKeys[] = {{.flags = "RW ACCESS DELETE", .index = 1}, {.flags = "OW UPDATE", .index = 2}};
+constexpr KeySpec kRenameNxKeys[] = {{.flags = "RW ACCESS DELETE", .index = 1}, {.flags = "OW INSERT", .index = 2}};
+constexpr KeySpec kCopyKeys[] = {{.flags = "RO ACCESS", .index = 1}, {.flags = "OW UPDATE", .index = 2}};
 constexpr CommandSpec kKeyCommands[] = {
     {.name = "DEL", .handler = &Delete, .arity = -2, .flags = kWrite, .keys = Keys::From(1), .key_flags = "RM DELETE",
      .since = "1.0.0", .complexity = "O(N) where N is the number of keys", .summary = "Removes keys.",
@@ -153,13 +156,14 @@ constexpr CommandSpec kKeyCommands[] = {
      .summary = "Marks keys as used now and counts those that are there.", .args = kKeysArgs},
     {.name = "TYPE", .handler = &Type, .arity = 2, .flags = kReadonly | kFast, .keys = Keys::At(1), .key_flags = "RO",
      .since = "1.0.0", .complexity = "O(1)", .summary = "Names the type of what a key holds.", .args = kKeyArgs},
-    {.name = "RENAME", .handler = &Rename, .arity = 3, .flags = kWrite, .keys = Keys::Range(1, 2), .since = "1.0.0",
-     .complexity = "O(1)", .summary = "Renames a key, replacing what the new name held.", .args = kRenameArgs},
+    {.name = "RENAME", .handler = &Rename, .arity = 3, .flags = kWrite, .keys = Keys::Range(1, 2),
+     .key_specs = kRenameKeys, .since = "1.0.0", .complexity = "O(1)",
+     .summary = "Renames a key, replacing what the new name held.", .args = kRenameArgs},
     {.name = "RENAMENX", .handler = &RenameNx, .arity = 3, .flags = kWrite | kFast, .keys = Keys::Range(1, 2),
-     .since = "1.0.0", .complexity = "O(1)", .summary = "Renames a key if the new name is free.",
+     .key_specs = kRenameNxKeys, .since = "1.0.0", .complexity = "O(1)", .summary = "Renames a key if the new name is free.",
      .args = kRenameArgs},
     {.name = "COPY", .handler = &Copy, .arity = -3, .flags = kWrite | kDenyOom, .keys = Keys::Range(1, 2),
-     .since = "6.2.0", .complexity = "O(N) for a string of N bytes", .summary = "Copies what a key holds.",
+     .key_specs = kCopyKeys, .since = "6.2.0", .complexity = "O(N) for a string of N bytes", .summary = "Copies what a key holds.",
      .args = kCopyArgs},
     {.name = "MOVE", .handler = &Move, .arity = 3, .flags = kWrite | kFast, .keys = Keys::At(1), .since = "1.0.0",
      .complexity = "O(1)", .summary = "Moves a key to another database.", .args = kMoveArgs}};

@@ -112,7 +112,9 @@ std::string MonitorLine(const Session& session, absl::Span<const absl::string_vi
   const ClientInfo& info = session.peer->info();
   const int64_t us = WallUs();
   std::string line = absl::StrFormat("+%d.%06d [%d ", us / 1'000'000, us % 1'000'000, session.db);
-  if (info.unix_socket) {
+  if (session.in_script) {
+    line += "lua";
+  } else if (info.unix_socket) {
     // The peer's name is the socket's path and ":0".
     absl::StrAppend(&line,
                     "unix:", absl::string_view(info.address).substr(0, info.address.rfind(':')));

@@ -12,6 +12,7 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/persistence_control.h"
+#include "server/commands/scripts.h"
 #include "server/commands/session_waiter.h"
 #include "server/commands/shutdown.h"
 
@@ -143,6 +144,8 @@ void StopServer(Context& c) {
       return c.reply.Error("ERR No shutdown in progress.");
     return c.reply.Ok();
   }
+  if (c.services.scripts != nullptr && c.services.scripts->busy() && !request.nosave)
+    return c.reply.Error(c.services.scripts->BusyError());
   if (shutdown == nullptr) return c.reply.Error("ERR this server cannot be stopped by a client");
   if (request.save && c.services.persistence == nullptr) return c.reply.Error(kNoDisk);
   const std::shared_ptr<CallWaiter> waiter = CallWaiter::Begin(c, nullptr);

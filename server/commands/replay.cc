@@ -36,14 +36,19 @@ Replayer::~Replayer() { DropTransaction(services_, session_); }
 
 absl::Status Replayer::Run(const std::vector<absl::string_view>& words, storage::DbIndex* db) {
   const CommandEntry* entry = words.empty() ? nullptr : services_.commands.Find(words[0]);
+  if (entry != nullptr && !entry->subcommands.empty() && words.size() > 1)
+    entry = services_.commands.FindSubcommand(*entry, words[1]);  // XGROUP CREATE
   if (words.empty()) return absl::InvalidArgumentError("a command without words");
+  if (entry != nullptr && !entry->subcommands.empty() && words.size() > 1)
+    entry = services_.commands.FindSubcommand(*entry, words[1]);
   if (entry == nullptr) return Refused(words, "idemd does not have it");
   const CommandSpec& spec = *entry->spec;
   if (spec.handler == nullptr || !ArityFits(spec, words.size()))
     return Refused(words, "wrong number of arguments");
   const bool frames = (spec.flags & kNotQueued) != 0;  // MULTI and EXEC
   const bool harmless = (spec.flags & kWrite) != 0 || frames || entry->full_name == "select" ||
-                        entry->full_name == "echo" || entry->full_name == "ping";
+                        entry->full_name == "echo" || entry->full_name == "ping" ||
+                        entry->full_name == "pfcount";  // which keeps the count in the value, and so is in the logs of Redis
   if (!harmless) return Refused(words, "it is no write");
   session_.db = *db;
   if (session_.transaction != nullptr && !frames) {

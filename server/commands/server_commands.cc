@@ -145,25 +145,6 @@ void Debug(Context& c) {
   c.reply.Error(absl::StrCat("ERR DEBUG ", c.words[1], " is not supported by this version"));
 }
 
-void FunctionFlush(Context& c) {
-  const bool one_mode = c.words.size() == 3 && (absl::EqualsIgnoreCase(c.words[2], "SYNC") ||
-                                                absl::EqualsIgnoreCase(c.words[2], "ASYNC"));
-  if (c.words.size() > 2 && !one_mode)
-    return c.reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
-  c.reply.Ok();
-}
-
-void FunctionList(Context& c) {
-  for (size_t i = 2; i < c.words.size(); ++i) {
-    if (absl::EqualsIgnoreCase(c.words[i], "WITHCODE")) continue;
-    if (!absl::EqualsIgnoreCase(c.words[i], "LIBRARYNAME")) {
-      return c.reply.Error(absl::StrCat("ERR Unknown argument ", c.words[i]));
-    }
-    if (++i == c.words.size()) return c.reply.Error("ERR library name argument was not given");
-  }
-  c.reply.Array(0);
-}
-
 constexpr ArgSpec kFlushModes[] = {
     {.name = "async", .type = ArgType::kToken, .token = "ASYNC", .since = "4.0.0"},
     {.name = "sync", .type = ArgType::kToken, .token = "SYNC", .since = "6.2.0"}};
@@ -184,35 +165,6 @@ constexpr ArgSpec kWaitArgs[] = {{.name = "numreplicas", .type = ArgType::kInteg
 constexpr ArgSpec kLolwutArgs[] = {
     {.name = "version", .type = ArgType::kInteger, .token = "VERSION", .optional = true}};
 constexpr ArgSpec kDebugArgs[] = {{.name = "seconds", .type = ArgType::kDouble, .token = "SLEEP"}};
-constexpr ArgSpec kFunctionListArgs[] = {
-    {.name = "library-name-pattern", .token = "LIBRARYNAME", .optional = true},
-    {.name = "withcode", .type = ArgType::kToken, .token = "WITHCODE", .optional = true}};
-
-constexpr CommandSpec kFunctionSubcommands[] = {
-    {.name = "FLUSH",
-     .handler = &FunctionFlush,
-     .arity = -2,
-     .flags = kNoScript | kWrite,
-     .group = Group::kScripting,
-     .since = "7.0.0",
-     .summary = "Deletes all functions; there are none in this version.",
-     .args = kFlushArgs},
-    {.name = "HELP",
-     .handler = &ReplyHelp,
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .group = Group::kScripting,
-     .since = "7.0.0",
-     .summary = "Prints this help."},
-    {.name = "LIST",
-     .handler = &FunctionList,
-     .arity = -2,
-     .flags = kNoScript,
-     .group = Group::kScripting,
-     .since = "7.0.0",
-     .summary = "Lists all functions; there are none in this version.",
-     .args = kFunctionListArgs}};
-
 constexpr CommandSpec kServerCommands[] = {
     {.name = "TIME",
      .handler = &Time,
@@ -307,14 +259,7 @@ constexpr CommandSpec kServerCommands[] = {
      .since = "1.0.0",
      .complexity = "Depends on subcommand.",
      .summary = "For tests: SLEEP stops the connection's thread for a while.",
-     .args = kDebugArgs},
-    {.name = "FUNCTION",
-     .arity = -2,
-     .group = Group::kScripting,
-     .since = "7.0.0",
-     .complexity = "Depends on subcommand.",
-     .summary = "Commands about functions.",
-     .subcommands = kFunctionSubcommands}};
+     .args = kDebugArgs}};
 
 }  // namespace
 

@@ -23,6 +23,7 @@ class NativeStats;    // server/admin/native_stats.h: counters per namespace for
 class CommandTable;   // server/commands/table.h
 class PersistenceControl;  // server/commands/persistence_control.h
 class Shutdown;            // server/commands/shutdown.h
+class Scripts;             // server/commands/scripts.h
 class PubSub;              // server/pubsub/pubsub.h
 class Tracking;            // server/pubsub/tracking.h
 class Pause;               // server/commands/pause.h
@@ -46,6 +47,7 @@ struct Services {
   int64_t started_ms = 0;      // unix milliseconds
   Shutdown* shutdown = nullptr;    // null: nobody can stop it
   PersistenceControl* persistence = nullptr;  // null: nothing is kept on disk
+  Scripts* scripts = nullptr;                 // null: only in tests that run none
   // Parts that need no others.
   std::shared_ptr<PubSub> pubsub = MakePubSub();
   std::shared_ptr<Tracking> tracking = MakeTracking();

@@ -12,13 +12,22 @@ SessionWaiter::SessionWaiter(Session& session)
       resp_(session.resp),
       quiet_(session.reply_mode == ReplyMode::kSkipThis) {}
 
+bool SessionWaiter::closing() const {
+  const std::shared_ptr<Peer> peer = peer_.lock();
+  return peer == nullptr || peer->info().closing.load(std::memory_order_relaxed);
+}
+
 void SessionWaiter::Resume(storage::Lsn need, Write write) {
   const std::shared_ptr<Peer> peer = peer_.lock();
   if (peer == nullptr) return;  // gone while it waited
-  peer->Resume([need, resp = resp_, quiet = quiet_, write = std::move(write)](Session& session,
-                                                                              std::string& out) {
+  // Whoever ended the wait sees that it is over, though the connection's thread is yet to hear of it.
+  peer->info().blocked.store(false, std::memory_order_relaxed);
+  peer->Resume([self = shared_from_this(), need, resp = resp_, quiet = quiet_,
+                write = std::move(write)](Session& session, std::string& out) {
+    self->Settle();
     session.need = std::max(session.need, need);
     session.waiter.reset();
+    session.give_up_at = {};
     ClientInfo& info = session.info();
     info.blocked.store(false, std::memory_order_relaxed);
     {
@@ -37,6 +46,16 @@ void Block(Session& session, const std::shared_ptr<SessionWaiter>& waiter) {
   info.blocked.store(true, std::memory_order_relaxed);
   storage::MutexLock lock(info.mutex);
   info.waiter = waiter;
+}
+
+void EndWait(Session& session) {
+  if (session.waiter == nullptr) return;
+  // Whoever puts a waiter into a session is Block().
+  const auto waiter = std::static_pointer_cast<SessionWaiter>(std::move(session.waiter));
+  session.waiter.reset();
+  session.give_up_at = {};
+  waiter->Cancel();
+  waiter->Settle();
 }
 
 bool UnblockSession(Peer& peer, bool with_error) {

@@ -22,10 +22,18 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
  public:
   // Ends the wait for CLIENT UNBLOCK. False: it is over already, or this kind cannot be ended.
   virtual bool Unblock(bool with_error) = 0;
+  // On the connection's thread: Session::give_up_at has come.
+  virtual void WaitIsOver() {}
+  // On the connection's thread, where no unit holds locks: the wait is over, or the connection gone.
+  virtual void Settle() {}
+
+  // Whether its connection is closed, or about to be.
+  bool closing() const;
 
  protected:
   explicit SessionWaiter(Session& session);
   explicit SessionWaiter(Context& c) : SessionWaiter(c.session) {}
+  int resp() const { return resp_; }
 
   using Write = std::function<void(Session& session, protocol::Writer& reply)>;
   // After Cancel(), or from Resolve(): the session goes on with the reply that `write` makes, which
@@ -41,6 +49,9 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
 
 // From now on nothing of the session runs until its waiter resumes it.
 void Block(Session& session, const std::shared_ptr<SessionWaiter>& waiter);
+
+// The connection is gone: nobody waits any more.
+void EndWait(Session& session);
 
 // CLIENT UNBLOCK for the connection of `peer`. False when it does not wait.
 bool UnblockSession(Peer& peer, bool with_error);

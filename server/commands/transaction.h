@@ -1,6 +1,7 @@
 // Transactions between dispatch and the commands MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -16,6 +17,11 @@ namespace idemd::server {
 void QueueCommand(Session& session, const CommandEntry& entry, absl::Span<const absl::string_view> words);
 // Ends MULTI and WATCH, as DISCARD, RESET and the end of the connection do.
 void DropTransaction(Services& services, Session& session);
+
+// Whether this thread serves sessions in the middle of another one's command (Meanwhile in dispatch.h). Then what must take
+// locks is postponed until that command is over, and no script is busy.
+bool InMeanwhile();
+void Postpone(std::function<void()> work);
 
 // Runs one command in the given unit and counts it: dispatch for single commands, EXEC for each of its own.
 void RunHandler(Context& context, const CommandEntry& entry, int64_t* now_us);

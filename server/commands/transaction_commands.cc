@@ -9,6 +9,7 @@
 
 #include "protocol/errors.h"
 #include "server/commands/groups.h"
+#include "server/commands/scripts.h"
 
 namespace idemd::server {
 namespace {
@@ -35,15 +36,22 @@ void Discard(Context& c) {
   c.reply.Ok();
 }
 
-void Unwatch(Services& services, Session& session) {
-  if (session.watched == nullptr) return;
-  const std::unique_ptr<WatchedSet> watched = std::move(session.watched);
+void Unwatch(Services& services, const WatchedSet& watched) {
   storage::Unit unit(services.store);
   std::vector<HashedKey> keys;
-  for (const auto& [db, name] : watched->keys) keys.emplace_back(name);
+  for (const auto& [db, name] : watched.keys) keys.emplace_back(name);
   unit.LockKeys(keys);
   size_t i = 0;
-  for (const auto& [db, name] : watched->keys) unit.UnwatchKey(db, keys[i++], *watched->watch);
+  for (const auto& [db, name] : watched.keys) unit.UnwatchKey(db, keys[i++], *watched.watch);
+}
+
+void Unwatch(Services& services, Session& session) {
+  if (session.watched == nullptr) return;
+  const std::shared_ptr<const WatchedSet> watched = std::move(session.watched);
+  // The locks may be those of a script that does not end.
+  const bool busy = services.scripts != nullptr && services.scripts->busy();
+  if (busy || InMeanwhile()) return Postpone([&services, watched] { Unwatch(services, *watched); });
+  Unwatch(services, *watched);
 }
 
 void UnwatchAll(Context& c) {

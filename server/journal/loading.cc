@@ -231,8 +231,10 @@ absl::Status Persistence::Impl::Import() {
   for (const ManifestFile& file : manifest_.files) recovered_.leftovers.push_back(file.name);
   manifest_.files.clear();
   {
-    storage::Snapshot snapshot(*store_, [] {});
+    std::vector<std::string> libraries;
+    storage::Snapshot snapshot(*store_, [&] { libraries = Libraries(); });
     SnapshotFacts facts = Facts(0, store_->fences().last());
+    facts.libraries = std::move(libraries);
     facts.import = true;
     if (absl::Status written = WriteSnapshotFile(directory_, PathOfBase(number), snapshot, facts, &base_bytes_); !written.ok())
       return written;

@@ -69,8 +69,10 @@ absl::Status Persistence::Impl::SetLog(bool on) {
       manifest_.files.clear();
       result = StartJournal(number, LogEnd{std::string(kNobody), 0, journal_.last_lsn(), 0}, false);
       if (result.ok()) {
-        storage::Snapshot snapshot(*store_, [] {});
+        std::vector<std::string> libraries;
+        storage::Snapshot snapshot(*store_, [&] { libraries = Libraries(); });
         SnapshotFacts facts = Facts(journal_.start_lsn(), store_->fences().last());
+        facts.libraries = std::move(libraries);
         facts.log_base = true;
         result = journal_.SyncNow();
         if (result.ok()) result = WriteBase(number, snapshot, facts);
@@ -136,6 +138,7 @@ Persistence::Persistence(PersistenceOptions options, storage::FileSystem& files,
 Persistence::~Persistence() = default;
 
 storage::EffectLog& Persistence::log() { return impl_->journal(); }
+void Persistence::SetLibraries(std::function<std::vector<std::string>()> texts) { impl_->set_libraries(std::move(texts)); }
 void Persistence::OnReleased(std::function<void()> told) { impl_->set_told(std::move(told)); }
 absl::Status Persistence::Open() { return impl_->Open(); }
 absl::Status Persistence::Load(storage::Store& store, storage::TokenMint& tokens, storage::EffectiveClock* clock, Replay replay) {

@@ -61,6 +61,9 @@ class Persistence final : public PersistenceControl {
   // Called (on a thread of ours) whenever log().released() has advanced on its own.
   void OnReleased(std::function<void()> told);
 
+  // Called under all locks: the texts of all libraries of functions, which snapshots have beside keys.
+  void SetLibraries(std::function<std::vector<std::string>()> texts);
+
   [[nodiscard]] absl::Status Open();
   // Runs a command of a log that somebody else wrote (words, database); an error reply is an error.
   using Replay = std::function<absl::Status(const std::vector<absl::string_view>& words,

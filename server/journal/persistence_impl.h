@@ -53,6 +53,7 @@ class Persistence::Impl {
   Journal& journal() { return journal_; }
   bool log_on() const { return log_on_.load(std::memory_order_relaxed); }
   void set_told(std::function<void()> told) { told_ = std::move(told); }
+  void set_libraries(std::function<std::vector<std::string>()> texts) { libraries_ = std::move(texts); }
   std::mutex& mutex() { return mutex_; }
   PersistenceOptions& options() { return options_; }
   Directory& directory() { return directory_; }
@@ -74,6 +75,7 @@ class Persistence::Impl {
   void RemoveLeftovers();
   // Jobs
   SnapshotFacts Facts(storage::Lsn lsn, uint64_t fence) const;
+  std::vector<std::string> Libraries() const { return libraries_ == nullptr ? std::vector<std::string>() : libraries_(); }
   absl::Status Save();
   absl::Status Rewrite();
   absl::Status WriteBase(uint64_t number, storage::Snapshot& snapshot, const SnapshotFacts& facts);
@@ -98,6 +100,7 @@ class Persistence::Impl {
   storage::Store* store_ = nullptr;
   storage::Clock* clock_ = nullptr;
   std::function<void()> told_;
+  std::function<std::vector<std::string>()> libraries_;
   std::atomic<bool> log_on_{false};
 
   // Loading.

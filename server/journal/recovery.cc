@@ -141,6 +141,13 @@ absl::Status Recovery::LoadRdb(const std::string& path, File& file, uint64_t siz
       case storage::RdbItem::Kind::kAux:
         if (absl::Status taken = TakeAux(item->name, item->value); !taken.ok()) return Damaged(path, taken.message());
         break;
+      case storage::RdbItem::Kind::kFunctions: {
+        storage::DbIndex ignored = 0;
+        const std::vector<absl::string_view> words = {"FUNCTION", "LOAD", item->value};
+        if (absl::Status loaded = sink_.Other(words, &ignored); !loaded.ok())
+          return absl::Status(loaded.code(), absl::StrCat(path, ": a library of functions: ", loaded.message()));
+        break;
+      }
       case storage::RdbItem::Kind::kDatabase:
         if (item->db >= storage::kDatabases)
           return absl::UnimplementedError(absl::StrCat(path, ": it has a database ", item->db, "; idemd has ", storage::kDatabases));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/version.h"
 #include "storage/snapshot/crc64.h"
+#include "storage/snapshot/rdb_functions.h"
 #include "storage/snapshot/rdb_writer.h"
 
 namespace idemd::server {
@@ -32,6 +33,8 @@ void AppendHead(const storage::Snapshot& snapshot, const SnapshotFacts& facts, s
   storage::AppendRdbAux("idem-boot", absl::StrCat(facts.boot_ms), out);
   storage::AppendRdbAux("idem-boot-id", facts.boot_id, out);
   storage::AppendRdbAux("idem-token-key", facts.token_key, out);
+  const std::vector<absl::string_view> libraries(facts.libraries.begin(), facts.libraries.end());
+  storage::AppendRdbFunctions(libraries, out);
   // All sizes at once: a reader makes room, and knows in the end whether it has seen everything.
   for (storage::DbIndex db = 0; db < storage::kDatabases; ++db)
     if (snapshot.keys(db) != 0) storage::AppendRdbDatabase(db, snapshot.keys(db), snapshot.with_deadline(db), out);

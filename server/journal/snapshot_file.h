@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "server/journal/directory.h"
@@ -20,6 +21,7 @@ struct SnapshotFacts {
   uint64_t fence = 0;                  // no fence up to here may be given out again
   int64_t effective_ms = 0, boot_ms = 0;
   std::string uuid, boot_id, token_key;
+  std::vector<std::string> libraries;  // texts of functions
   bool log_base = false;
   bool import = false;  // made from files of somebody else, which are still there
 };

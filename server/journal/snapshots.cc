@@ -27,10 +27,12 @@ SnapshotFacts Persistence::Impl::Facts(Lsn lsn, uint64_t fence) const {
 absl::Status Persistence::Impl::Save() {
   Lsn lsn = 0;
   uint64_t fence = 0, changes = 0;
+  std::vector<std::string> libraries;
   storage::Snapshot snapshot(*store_, [&] {
     lsn = journal_.last_lsn();
     fence = store_->fences().last();
     changes = store_->stats().Get(storage::StorageStats::kChanges);
+    libraries = Libraries();
   });
   std::string path;
   {
@@ -39,7 +41,9 @@ absl::Status Persistence::Impl::Save() {
     path = directory_.DumpPath();
   }
   uint64_t bytes = 0;
-  const absl::Status written = WriteSnapshotFile(directory_, path, snapshot, Facts(lsn, fence), &bytes);
+  SnapshotFacts facts = Facts(lsn, fence);
+  facts.libraries = std::move(libraries);
+  const absl::Status written = WriteSnapshotFile(directory_, path, snapshot, facts, &bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
   snapshot_.store(nullptr, std::memory_order_relaxed);
   if (!written.ok()) return written;
@@ -62,12 +66,14 @@ absl::Status Persistence::Impl::Rewrite() {
   Journal::NewFile fresh = Fresh(name, *std::move(file));
   std::optional<storage::Snapshot> snapshot;
   uint64_t fence = 0;
+  std::vector<std::string> libraries;
   const absl::Status rotated = journal_.Rotate(
       std::move(fresh),
       [&](absl::FunctionRef<void()> at_cut) {
         snapshot.emplace(*store_, [&] {
           at_cut();
           fence = store_->fences().last();
+          libraries = Libraries();
         });
       },
       [&] { return directory_.PublishManifest(); });
@@ -81,6 +87,7 @@ absl::Status Persistence::Impl::Rewrite() {
   }
   SnapshotFacts facts = Facts(journal_.cut_lsn(), fence);
   facts.log_base = true;
+  facts.libraries = std::move(libraries);
   const absl::Status written = WriteBase(number, *snapshot, facts);
   const std::lock_guard<std::mutex> lock(mutex_);
   snapshot_.store(nullptr, std::memory_order_relaxed);

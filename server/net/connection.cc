@@ -93,6 +93,7 @@ void Connection::Park() {
 }
 
 void Connection::OnRead(const ErrorCode& error, size_t n) {
+  if (Postponed([self = self(), error, n] { self->OnRead(error, n); })) return;
   reading_ = false;
   const bool parked = std::exchange(parking_, false);
   if (state_ == State::kClosed) return;
@@ -135,9 +136,22 @@ protocol::ParserLimits Connection::Limits() const {
   return limits;
 }
 
-// Executes what has been read, as much as one turn allows.
+bool Connection::Postponed(std::function<void()> work) {
+  if (!in_turn_ || !loop_->serving_meanwhile()) return false;
+  loop_->AfterTurn(std::move(work));
+  return true;
+}
+
 void Connection::Turn() {
   const std::shared_ptr<Connection> keep = self();
+  in_turn_ = true;
+  TakeTurn();
+  in_turn_ = false;
+  if (!loop_->serving_meanwhile()) loop_->RunAfterTurn();
+}
+
+// Executes what has been read, as much as one turn allows.
+void Connection::TakeTurn() {
   size_t requests = 0;
   size_t bytes = 0;
   while (serving()) {
@@ -226,12 +240,23 @@ void Connection::AfterTurn() {
   ShowBuffers(buffer_.size());
   if (session_.waiter != nullptr) {
     if (end_of_input_ || finishing_) return Close();
+    AwaitEndOfWait();
     return StartRead();
   }
   if (output_full_) return;  // OnWritten() goes on
   if (finishing_) return CloseWhenSent(true);
   if (end_of_input_) return CloseWhenSent(false);
   StartRead();
+}
+
+// A wait that has its own time.
+void Connection::AwaitEndOfWait() {
+  if (session_.give_up_at == std::chrono::steady_clock::time_point()) return;
+  if (patience_ == nullptr) patience_ = std::make_unique<Timer>(loop_->context());
+  patience_->expires_at(session_.give_up_at);
+  patience_->async_wait([self = self(), waiter = session_.waiter](const ErrorCode& error) {
+    if (!error && self->serving() && self->session_.waiter == waiter) self->loop_->dispatcher().WaitIsOver(self->session_);
+  });
 }
 
 void Connection::RefuseProtocol() {
@@ -244,6 +269,7 @@ void Connection::RefuseProtocol() {
 }
 
 void Connection::Tick(int64_t now_ms) {
+  if (in_turn_) return;
   if (state_ == State::kLingering) {
     if (loop_->ticks() >= linger_until_tick_) Close();
     return;
@@ -267,6 +293,7 @@ void Connection::Tick(int64_t now_ms) {
 }
 
 void Connection::Finish() {
+  if (Postponed([self = self()] { self->Finish(); })) return;
   if (!serving()) return;
   finishing_ = true;
   if (!turn_posted_ && !output_full_) AfterTurn();
@@ -287,8 +314,10 @@ void Connection::Resume(std::function<void(Session& session, std::string& out)> 
 }
 
 void Connection::Continue(const std::function<void(Session& session, std::string& out)>& done) {
+  if (Postponed([self = self(), done] { self->Continue(done); })) return;
   if (!serving()) return;
   const std::shared_ptr<storage::Waiter> waited = session_.waiter;
+  if (patience_ != nullptr) patience_->cancel();
   std::string& out = loop_->out;
   done(session_, out);
   if (session_.reply_mode != ReplyMode::kOn) out.clear();
@@ -301,6 +330,7 @@ void Connection::Continue(const std::function<void(Session& session, std::string
 }
 
 void Connection::Close() {
+  if (Postponed([self = self()] { self->Close(); })) return;
   if (state_ == State::kClosed || !socket_.has_value()) return;
   const std::shared_ptr<Connection> keep = self();
   state_ = State::kClosed;
@@ -309,7 +339,8 @@ void Connection::Close() {
   loop_->dispatcher().Closed(session_);
   info().blocked.store(false, std::memory_order_relaxed);
   clients_.Remove(info().id);
-  socket_.reset();  // handlers of what is under way still run, and find it closed
+  socket_.reset();    // handlers of what is under way still run, and find it closed
+  patience_.reset();
   loop_->out.clear();
   queue_.Clear();
   held_.clear();

@@ -81,6 +81,10 @@ class Connection final : public Peer {
     return std::static_pointer_cast<Connection>(shared_from_this());
   }
   bool serving() const { return state_ == State::kServing; }
+  // Its turn is under way further down this thread's stack (Loop::ServeMeanwhile): `work` waits for its end. False: it is
+  // not, and `work` was not taken.
+  bool Postponed(std::function<void()> work);
+  void TakeTurn();
 
   void StartRead();
   void OnRead(const ErrorCode& error, size_t n);
@@ -90,6 +94,7 @@ class Connection final : public Peer {
   bool ExecuteBatch();
   bool CutAtHttp();
   void AfterTurn();
+  void AwaitEndOfWait();
   void RefuseProtocol();
   void Flush();
   void Hold(absl::string_view bytes, storage::Lsn need);
@@ -110,6 +115,7 @@ class Connection final : public Peer {
   Clients& clients_;
   int fd_;  // until Start() gives it to socket_; -1 afterwards
   std::optional<StreamSocket> socket_;
+  std::unique_ptr<Timer> patience_;  // rings when a wait is over by itself; made when the first such wait begins
   Session session_;
   protocol::Parser parser_;
   ReadBuffer buffer_;
@@ -128,6 +134,7 @@ class Connection final : public Peer {
   uint32_t linger_until_tick_ = 0;
   uint16_t inspected_ = 0;  // requests that were looked at for HTTP
   State state_ = State::kServing;
+  bool in_turn_ = false;
   bool reading_ = false;  // a read or a wait is under way
   bool parking_ = false;  // ... and was cancelled to give back the buffer
   bool writing_ = false;

@@ -2,10 +2,16 @@
 #include "server/net/loop.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "server/net/connection.h"
 
 namespace idemd::server {
+namespace {
+
+thread_local Loop* loop_of_thread = nullptr;
+
+}  // namespace
 
 Loop::Loop(Services& services)
     : work_(boost::asio::make_work_guard(context_)),
@@ -20,6 +26,7 @@ void Loop::Start() {
 }
 
 void Loop::Run() {
+  loop_of_thread = this;
   ScheduleTick();
   context_.run();
   // Work that was posted while the loop ended holds connections, which hold the loop.
@@ -73,6 +80,7 @@ void Loop::OnReleased() {
 }
 
 void Loop::ReleaseHeld() {
+  if (!releasing_.empty()) return AfterTurn([this] { ReleaseHeld(); });  // the turn under way came from here
   const storage::Lsn released = dispatcher_.released();
   releasing_.swap(holding_);
   // A connection that goes on may hold new replies, and then stands in holding_ again.
@@ -92,28 +100,53 @@ void Loop::Give(Errand errand) {
   Post([this] { RunErrands(); });
 }
 
-// What several messages leave for one connection is sent together, but before the connection does anything else.
+// What several messages leave for one connection is sent together, but before the connection does anything else. While
+// an errand is run this may be called again (ServeMeanwhile): then the errands behind that one come first.
 void Loop::RunErrands() {
   {
     storage::MutexLock lock(errands_mutex_);
-    running_.swap(errands_);
+    running_.insert(running_.end(), std::make_move_iterator(errands_.begin()), std::make_move_iterator(errands_.end()));
+    errands_.clear();
   }
-  for (Errand& errand : running_) {
-    Connection& to = *errand.to;
+  while (next_errand_ < running_.size()) {
+    const Errand errand = std::move(running_[next_errand_++]);
     if (errand.bytes != nullptr) {
-      if (to.Take(errand.bytes, errand.need, errand.while_true)) taken_.push_back(std::move(errand.to));
+      if (errand.to->Take(errand.bytes, errand.need, errand.while_true)) taken_.push_back(errand.to);
     } else {
       SendTaken();
-      to.Continue(errand.resume);
+      errand.to->Continue(errand.resume);
     }
   }
   SendTaken();
   running_.clear();
+  next_errand_ = 0;
 }
 
 void Loop::SendTaken() {
   for (const std::shared_ptr<Connection>& connection : taken_) connection->SendTaken();
   taken_.clear();
+}
+
+// The turn's requests and replies are put aside: its own are views into them.
+void Loop::ServeMeanwhile() {
+  Loop* const loop = loop_of_thread;
+  if (loop == nullptr || loop->serving_meanwhile_) return;
+  loop->serving_meanwhile_ = true;
+  protocol::Batch batch_of_turn = std::move(loop->batch);
+  std::string out_of_turn = std::move(loop->out);
+  loop->batch.clear();
+  loop->out.clear();
+  {
+    const Meanwhile meanwhile;
+    loop->context_.poll();
+  }
+  loop->batch = std::move(batch_of_turn);
+  loop->out = std::move(out_of_turn);
+  loop->serving_meanwhile_ = false;
+}
+
+void Loop::RunAfterTurn() {
+  for (const std::function<void()>& work : std::exchange(after_turn_, {})) work();
 }
 
 void Loop::ScheduleTick() {

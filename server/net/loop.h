@@ -65,9 +65,19 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void Need(storage::Lsn need);
   // Any thread: the log has got further.
   void OnReleased();
+  void ReleaseHeld();
   // Seconds since the start, roughly; cheaper than a clock.
   uint32_t ticks() const { return ticks_; }
   bool stopping() const { return stopping_; }
+
+  // --- in the middle of a turn
+  // Runs what is ready of the thread's loop, but nothing of the connection whose turn it is: see Connection::IsInTurn().
+  // Only on the outermost level.
+  static void ServeMeanwhile();
+  bool serving_meanwhile() const { return serving_meanwhile_; }
+  // Runs when the turn that is under way is over.
+  void AfterTurn(std::function<void()> work) { after_turn_.push_back(std::move(work)); }
+  void RunAfterTurn();
 
   // One turn's requests and replies. Both are empty between turns.
   protocol::Batch batch;
@@ -78,7 +88,6 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void ScheduleTick();
   void Tick();
   void CheckStopped();
-  void ReleaseHeld();
   void RunErrands();
   void SendTaken();
 
@@ -97,10 +106,13 @@ class Loop : public std::enable_shared_from_this<Loop> {
   std::atomic<bool> told_{false};         // OnReleased() has posted
   storage::Mutex errands_mutex_;
   std::vector<Errand> errands_ ABSL_GUARDED_BY(errands_mutex_);
-  std::vector<Errand> running_;                      // RunErrands()'s own; kept for its capacity
-  std::vector<std::shared_ptr<Connection>> taken_;   // those that took bytes and have not sent them yet
+  std::vector<Errand> running_;                     // those that RunErrands() is at
+  size_t next_errand_ = 0;                          // of running_
+  std::vector<std::shared_ptr<Connection>> taken_;  // those that took bytes and have not sent them yet
   uint32_t ticks_ = 0;
   bool stopping_ = false;
+  bool serving_meanwhile_ = false;
+  std::vector<std::function<void()>> after_turn_;
   std::function<void()> done_;
   std::thread thread_;
 };

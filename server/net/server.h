@@ -42,6 +42,9 @@ class Server {
   // Any thread: the log has got further, so held replies may leave.
   void OnReleased();
   void Stop();
+  // On a loop's thread, in the middle of a connection's turn: serves the loop's other connections for a moment. Elsewhere
+  // nothing.
+  static void ServeMeanwhile() { Loop::ServeMeanwhile(); }
 
  private:
   struct Acceptor {

@@ -80,8 +80,8 @@ class Tracking final {
     bool opt_out = false;
     bool no_loop = false;
     uint64_t redirect_id = 0;
-    std::shared_ptr<Peer> redirect_to;
-    std::vector<std::string> prefixes;  // of a broadcasting client; none: all keys
+    std::shared_ptr<Peer> redirect_to = {};
+    std::vector<std::string> prefixes = {};  // of a broadcasting client; none: all keys
   };
   // The connection's thread. A client that tracks already may get more prefixes and other options.
   void Enable(Session& session, const Options& options);

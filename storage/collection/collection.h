@@ -10,6 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "storage/snapshot/rdb_strings.h"
 #include "storage/value_type.h"
 
@@ -34,6 +36,9 @@ class Collection {
   // As a value in RDB version 10: the number of its type, and what follows the key.
   virtual uint8_t rdb_type() const = 0;
   virtual void AppendRdb(RdbStrings strings, std::string& out) const = 0;
+  // Every element in the collection's order, good during the call: a list's from its head, a sorted set's members by ascending score, a
+  // set's members, a hash's fields; nothing of a stream.
+  virtual void ForEach(absl::FunctionRef<void(absl::string_view element)> each) const = 0;
 
  protected:
   Collection(const Collection&) = default;  // for Clone()

@@ -100,26 +100,10 @@ bool ReadHead(const char* at, size_t room, Head* head) {
 }
 
 // Writes the front of an element to `out`.
-Head MakeHead(absl::string_view text, char* out) {
+Head MakeNumberHead(int64_t n, char* out) {
   Head head;
-  head.is_number = ReadCanonicalInt64(text, &head.number);
-  if (!head.is_number) {
-    head.text = text.size();
-    if (text.size() < 64) {
-      out[0] = static_cast<char>(0x80 | text.size());
-      head.head = 1;
-    } else if (text.size() < 4096) {
-      out[0] = static_cast<char>(0xe0 | text.size() >> 8);
-      out[1] = static_cast<char>(text.size() & 0xff);
-      head.head = 2;
-    } else {
-      out[0] = static_cast<char>(0xf0);
-      PutLittle(static_cast<uint32_t>(text.size()), out + 1);
-      head.head = 5;
-    }
-    return head;
-  }
-  const int64_t n = head.number;
+  head.is_number = true;
+  head.number = n;
   if (n >= 0 && n < 128) {
     out[0] = static_cast<char>(n);
     head.head = 1;
@@ -147,6 +131,30 @@ Head MakeHead(absl::string_view text, char* out) {
     head.head = 9;
   }
   return head;
+}
+
+Head MakeHead(absl::string_view text, char* out) {
+  int64_t number = 0;
+  if (ReadCanonicalInt64(text, &number)) return MakeNumberHead(number, out);
+  Head head;
+  head.text = text.size();
+  if (text.size() < 64) {
+    out[0] = static_cast<char>(0x80 | text.size());
+    head.head = 1;
+  } else if (text.size() < 4096) {
+    out[0] = static_cast<char>(0xe0 | text.size() >> 8);
+    out[1] = static_cast<char>(text.size() & 0xff);
+    head.head = 2;
+  } else {
+    out[0] = static_cast<char>(0xf0);
+    PutLittle(static_cast<uint32_t>(text.size()), out + 1);
+    head.head = 5;
+  }
+  return head;
+}
+
+Head MakeHead(const Listpack::Value& value, char* out) {
+  return value.is_number ? MakeNumberHead(value.number, out) : MakeHead(value.text, out);
 }
 
 // Seven bits a byte, to be read backwards: the last byte is the lowest and all others have the top bit set.
@@ -324,6 +332,7 @@ Listpack::At Listpack::Find(At from, absl::string_view text, size_t skip) const 
 
 // Moves what stands from `from` to the end to `to`, and makes the allocation fit.
 void Listpack::Move(At from, At to) {
+  if (from == to) return;
   const size_t before = size(), after = before + to - from;
   if (to > from) {
     char* const grown = static_cast<char*>(std::realloc(data_.get(), after));
@@ -354,6 +363,27 @@ Listpack::At Listpack::Splice(At at, uint32_t drop, absl::string_view text) {
   PutBacklen(body, to + body, backlen_bytes);
   if (drop == 0) CountChanges(1);
   return at;
+}
+
+void Listpack::AppendAll(absl::Span<const Value> values) {
+  char front[kHeadMax];
+  size_t bytes = 0;
+  for (const Value& value : values) {
+    const Head head = MakeHead(value, front);
+    bytes += head.head + head.text + BacklenBytes(head.head + head.text);
+  }
+  const At end = End();
+  Move(end, static_cast<At>(end + bytes));
+  char* to = data_.get() + end;
+  for (const Value& value : values) {
+    const Head head = MakeHead(value, front);
+    const size_t body = head.head + head.text, backlen_bytes = BacklenBytes(body);
+    std::memcpy(to, front, head.head);
+    if (head.text != 0) std::memcpy(to + head.head, value.text.data(), head.text);
+    PutBacklen(body, to + body, backlen_bytes);
+    to += body + backlen_bytes;
+  }
+  CountChanges(static_cast<int64_t>(values.size()));
 }
 
 Listpack::At Listpack::Erase(At at, size_t elements) {

@@ -23,6 +23,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace idemd::storage {
 
@@ -71,6 +72,8 @@ class Listpack {
   At Find(At from, absl::string_view text, size_t skip) const;
 
   void Append(absl::string_view text) { Splice(End(), 0, text); }
+  // One behind the other; what lies in between moves once.
+  void AppendAll(absl::Span<const Value> values);
   void Prepend(absl::string_view text) { Splice(kHeaderBytes, 0, text); }
   // In front of `at`; returns where it stands. Elements behind it move.
   At InsertBefore(At at, absl::string_view text) { return Splice(at, 0, text); }

@@ -37,7 +37,7 @@ struct RdbReader::Impl {
   bool Select(RdbItem& item);
   bool Sizes(RdbItem& item);
   bool End();
-  bool RefuseFunction(uint64_t at);
+  bool Functions(RdbItem& item);
   bool RefuseModuleAux(uint64_t at);
 
   RdbScanner scan;
@@ -123,7 +123,7 @@ bool RdbReader::Impl::Item(RdbItem& item) {
         continue;
       }
       case kRdbFunction:
-        return RefuseFunction(at);
+        return Functions(item);
       case kRdbFunctionOfCandidate:
         return scan.Refused(at, "a function (of a candidate of Redis 7.0)");
       case kRdbModuleAux:
@@ -209,14 +209,10 @@ bool RdbReader::Impl::End() {
   return scan.input().status().ok() || scan.Cut();
 }
 
-// A library's code begins with a line that names it: "#!lua name=lib".
-bool RdbReader::Impl::RefuseFunction(uint64_t at) {
+bool RdbReader::Impl::Functions(RdbItem& item) {
   scan.Reading("a function library");
-  absl::string_view code;
-  if (!scan.String(value, &code)) return false;
-  return scan.Refused(
-      at, absl::StrCat("a function library, ", QuotedRdbKey(code.substr(0, code.find('\n'))),
-                       ", which this version does not have"));
+  item.kind = RdbItem::Kind::kFunctions;
+  return scan.String(value, &item.value);
 }
 
 bool RdbReader::Impl::RefuseModuleAux(uint64_t at) {

@@ -1,7 +1,7 @@
 // Reads an RDB file, versions 1 to 12, piece by piece.
 //
 // Strings in every encoding are understood, and the collections of storage/collection/rdb_collection.h.
-// Every other type of value, functions and modules are refused by name, never skipped. The sum is checked; a sum of 0 says that its writer had switched
+// Every other type of value and modules are refused by name, never skipped. The sum is checked; a sum of 0 says that its writer had switched
 // it off, and versions below 5 have none: has_sum() tells. Entries come before the sum does, so
 // none of them may be served before kEnd came.
 //
@@ -33,10 +33,10 @@
 namespace idemd::storage {
 
 struct RdbItem {
-  enum class Kind : uint8_t { kAux, kDatabase, kSizes, kEntry, kEnd };
+  enum class Kind : uint8_t { kAux, kFunctions, kDatabase, kSizes, kEntry, kEnd };
   Kind kind = Kind::kEnd;
   absl::string_view name;                // kAux; kEntry: the key
-  absl::string_view value;               // kAux, kEntry: a string
+  absl::string_view value;               // kAux, kEntry: a string; kFunctions: the text of a library
   std::unique_ptr<Collection> collection;  // kEntry: any other type
   DbIndex db = 0;                        // kDatabase, kEntry
   int64_t deadline_ms = kNoDeadline;     // kEntry; may have passed

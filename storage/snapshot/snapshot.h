@@ -31,7 +31,7 @@ class Snapshot {
  public:
   struct Limits {
     // What writers have saved and the walker has not taken over yet: about so much at the most, then they wait.
-    size_t hand_over_bytes = 32 << 20;
+    size_t hand_over_bytes = 8 << 20;
     // What one Walk() appends, about; one hold of a lock saves no more than that either.
     size_t walk_bytes = 64 << 10;
   };

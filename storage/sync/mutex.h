@@ -3,6 +3,7 @@
 // Clang's -Wthread-safety and TSan both follow it; the packaged absl::Mutex gives TSan false reports.
 #pragma once
 
+#include <chrono>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
@@ -14,6 +15,8 @@ class ABSL_LOCKABLE Mutex {
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
+  // Waits no longer than that. The clock is the steady one.
+  bool TryLockFor(std::chrono::nanoseconds time) ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true);
   std::mutex& native() { return mutex_; }
 
  private:

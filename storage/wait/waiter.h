@@ -32,6 +32,11 @@ class Waiter {
   virtual ~Waiter() = default;
   virtual void Resolve(const WaitAnswer& answer) = 0;
 
+  // Of one who is blocked at keys (blocked_lines.h): its place among all who are; and whether it is to be looked at when
+  // nothing, or something else, is there.
+  uint64_t arrival = 0;
+  bool minds_absence = false;
+
   ReserveRequest request;
   int64_t give_up_at_ms = kNoDeadline;  // effective time
   // For telling why a token has no right (ISSUED).

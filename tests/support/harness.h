@@ -18,6 +18,7 @@
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/commands/dispatch.h"
+#include "server/commands/scripts.h"
 #include "server/commands/services.h"
 #include "server/commands/table.h"
 #include "storage/clock.h"
@@ -57,7 +58,10 @@ class Harness {
   // The first fence that this server gives out; the next ones follow one by one.
   static constexpr int64_t kFirstFence = kStart * 1024 + 1;
 
-  Harness() { me = Connect(); }
+  Harness() {
+    services.scripts = &scripts;
+    me = Connect();
+  }
 
   std::unique_ptr<TestClient> Connect();
   // One request as an inline line, with Redis' quotes.
@@ -88,6 +92,7 @@ class Harness {
   server::CommandTable commands;
   server::Services services{store, nullptr, tokens,   settings, clients, slowlog, latency,
                             stats, native,  commands, "run id", kStart};
+  server::Scripts scripts{settings, commands};
   server::Dispatcher dispatcher{services};
   std::unique_ptr<TestClient> me;
 

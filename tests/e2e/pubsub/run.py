@@ -127,19 +127,21 @@ class Suite:
             client.call("FLUSHALL")
             client.call("CONFIG", "SET", "notify-keyspace-events", "Ex")
             listener.call("SUBSCRIBE", "__keyevent@0__:expired")
+            heard = {}
+
+            def listen():
+                while len(heard) < count:
+                    _, _, key = listener.read(timeout=20)
+                    heard[bytes(key).decode()] = time.time() * 1000
+
+            thread = threading.Thread(target=listen)
+            thread.start()
             rng = random.Random(self.seed)
-            deadlines = {}
-            for i in range(count):
-                key = f"late:{i}"
-                client.call("SET", key, "x", "PX", str(rng.randrange(1, 2000)))
-                at = client.call("PEXPIRETIME", key)
-                deadlines[key] = at if at > 0 else int(time.time() * 1000)
-            late = []
-            for _ in range(count):
-                kind, _, key = listener.read(timeout=10)
-                assert bytes(kind) == b"message"
-                late.append(time.time() * 1000 - deadlines.pop(bytes(key).decode()))
-            return sorted(late)
+            start = int(time.time() * 1000) + 500
+            deadlines = {f"late:{i}": start + rng.randrange(2000) for i in range(count)}
+            client.pipeline([("SET", key, "x", "PXAT", str(at)) for key, at in deadlines.items()])
+            thread.join()
+            return sorted(heard[key] - at for key, at in deadlines.items())
 
     def redis_py(self):
         """A library's own thread for messages, patterns and keyspace events."""

@@ -225,9 +225,7 @@ jemalloc-bg-thread yes
 }
 
 TEST(SettingsPage, IsTheOneInTheTree) {
-  const auto root =
-      std::filesystem::path(__FILE__).parent_path().parent_path().parent_path().parent_path();
-  std::ifstream in(root / "docs" / "settings.md");
+  std::ifstream in(std::filesystem::path(IDEMD_SOURCE_DIR) / "docs" / "settings.md");
   ASSERT_TRUE(in) << "run: idemd --settings-page > docs/settings.md";
   std::ostringstream text;
   text << in.rdbuf();

@@ -90,8 +90,8 @@ TEST_F(DumpCommandsTest, AnAbsoluteLifetimeInThePastDeletes) {
 
 TEST_F(DumpCommandsTest, OtherTypesAreRefusedByName) {
   EXPECT_EQ(
-      DoWords({"RESTORE", "a", "0", Payload(Bytes({16, 1, 'x'}))}),
-      "-ERR Bad data format: the value is a hash (listpack), which this version does not have");
+      DoWords({"RESTORE", "a", "0", Payload(Bytes({7, 1, 'x'}))}),
+      "-ERR Bad data format: the value is a module's value, which this version does not have");
   EXPECT_EQ(Do("EXISTS a"), "0");
 }
 

@@ -46,6 +46,7 @@ struct RdbContents {
   bool has_sum = false;
   uint64_t offset = 0;
   std::map<std::string, std::string> aux;
+  std::vector<std::string> libraries;
   std::vector<std::tuple<DbIndex, uint64_t, uint64_t>> sizes;
   std::vector<RdbEntry> entries;
   bool operator==(const RdbContents& other) const {
@@ -85,6 +86,9 @@ inline RdbContents ReadRdb(RdbReader::Source source) {
     switch (item->kind) {
       case RdbItem::Kind::kAux:
         contents.aux[std::string(item->name)] = std::string(item->value);
+        break;
+      case RdbItem::Kind::kFunctions:
+        contents.libraries.emplace_back(item->value);
         break;
       case RdbItem::Kind::kSizes:
         contents.sizes.emplace_back(item->db, item->keys, item->with_deadline);
