@@ -18,7 +18,9 @@ from lib.resp import Closed, Connection, Timeout  # noqa: E402
 from lib.server import Server, find_binary, free_port  # noqa: E402
 from talk import differences  # noqa: E402
 
-LATE_MS_MAX = 500  # of an event of a key that expires by itself on an idle server; 100 is what the measured number should say
+# Of an event of a key that expires by itself on an idle server. Measured are 30 ms for half of them and 60 for all; a machine
+# that is busy with other things gives neither the server nor this script its processor in time.
+LATE_MS_MAX = 2000
 
 
 class Redis:
@@ -261,6 +263,7 @@ def main():
         tests += [(f"tracking, {name}, RESP{resp}", suite.scene, text, resp)
                   for name, text in scenes.TRACKING.items() for resp in (2, 3)]
         tests += [(f"events, RESP{resp}", suite.events, "KEAmn", scenes.EVENTS, resp) for resp in (2, 3)]
+        tests += [(f"events of {name}", suite.events, "KEAmn", text, 2) for name, text in scenes.EVENTS_OF_TYPES.items()]
         tests += [(f"events of {flags}", suite.events, flags, scenes.EVENTS, 2)
                   for flags in ("K$", "Eg", "KEm", "En", "Kx", "KE", "A")]
         tests += [("random commands", suite.random_commands, options.commands), ("settings", suite.settings),

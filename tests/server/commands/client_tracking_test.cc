@@ -46,6 +46,7 @@ TEST_F(TrackingCommandsTest, AReadIsRememberedUntilTheKeyChanges) {
   EXPECT_EQ(Do("GET k"), "\"1\"");
   Other("SET k 2");
   EXPECT_EQ(Sent(), "[\"invalidate\" [\"k\"]]");
+  EXPECT_EQ(me->peer->need, log.released());  // told with the write that it tells of
   Other("SET k 3");
   EXPECT_EQ(Sent(), "");
   EXPECT_EQ(Do("GET k"), "\"3\"");
