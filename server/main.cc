@@ -20,6 +20,7 @@
 #include "server/admin/slowlog.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/commands/blocking.h"
 #include "server/commands/commands_page.h"
 #include "server/commands/pause.h"
 #include "server/commands/replay.h"
@@ -407,6 +408,7 @@ int Serve(Settings& settings) {
   if (!loaded) LogNotice("Accepting connections; the data is still being loaded");
   const PidFile pid_file(settings.Text("pidfile"));
 
+  store.SetOnReady([&services](std::vector<storage::ReadyKey> ready) { ServeBlocked(services, std::move(ready)); });
   std::optional<Ticker> sweeper;
   sweeper.emplace([&] {
     // While loading, what has expired stays: later writes of the log count on it.

@@ -289,34 +289,6 @@ void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind,
   }
 }
 
-Unit::Change* Unit::LastChangeOf(DbIndex db, const HashedKey& key) {
-  for (size_t i = changed_.size(); i-- > 0;) {
-    Change& change = changed_[i];
-    if (change.hash == key.hash && change.db == db && KeyOf(change).bytes == key.bytes) return &change;
-  }
-  return nullptr;
-}
-
-// Puts the command to those that the key's change consists of, unless the whole value is told anyway.
-void Unit::NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command) {
-  NoteChange(shard, db, key, Kind::kCollection);
-  if (!store_.impl_->Logs()) return;
-  Change& change = *LastChangeOf(db, key);
-  if (change.value != Change::Value::kDelta) return;
-  const size_t at = delta_text_.size();
-  const auto append = [this](absl::string_view text) { delta_text_.insert(delta_text_.end(), text.begin(), text.end()); };
-  append(absl::StrCat("*", command.size(), "\r\n"));
-  for (const absl::string_view word : command) {
-    append(absl::StrCat("$", word.size(), "\r\n"));
-    append(word);
-    append("\r\n");
-  }
-  const auto number = static_cast<uint32_t>(deltas_.size());
-  deltas_.push_back({at, delta_text_.size() - at, kNoDelta});
-  (change.first_delta == kNoDelta ? change.first_delta : deltas_[change.last_delta].next) = number;
-  change.last_delta = number;
-}
-
 Table& Unit::TableFor(Shard& shard, DbIndex db) {
   Table* table = shard.tables[db].load(std::memory_order_relaxed);
   if (table == nullptr) {
@@ -512,26 +484,6 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
   return {fresh->buffer().data, size};
 }
 
-Collection& Unit::EditCollection(DbIndex db, const HashedKey& key) {
-  Shard& shard = ShardOf(key);
-  Table& table = *shard.tables[db].load(std::memory_order_relaxed);
-  const Item item = table.Find(key);
-  if (item.entry == nullptr || item.entry->form() != EntryForm::kCollection) Stop("there is no collection to change");
-  table.SaveBefore(key);
-  return *item.entry->holder().collection;
-}
-
-Collection& Unit::CreateCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> empty) {
-  Shard& shard = ShardOf(key);
-  Collection& collection = *empty;
-  // Of a key that was not changed before in this unit the log knows that nothing is there, unless it has expired and stays.
-  const Table* table = shard.tables[db].load(std::memory_order_relaxed);
-  const bool absent = table == nullptr || !table->Find(key);
-  const Kind kind = absent && LastChangeOf(db, key) == nullptr ? Kind::kCollection : Kind::kValue;
-  Publish(shard, db, key, Entry::MakeHolder(*shard.heap, key, std::move(empty), kNoDeadline), kind);
-  return collection;
-}
-
 bool Unit::CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command) {
   Shard& shard = ShardOf(key);
   const Item item = shard.tables[db].load(std::memory_order_relaxed)->Find(key);
@@ -545,11 +497,6 @@ bool Unit::CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const 
   }
   if (!command.empty()) NoteDelta(shard, db, key, command);
   return false;
-}
-
-void Unit::SetCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> value, int64_t deadline_ms) {
-  Shard& shard = ShardOf(key);
-  Publish(shard, db, key, Entry::MakeHolder(*shard.heap, key, std::move(value), deadline_ms), Kind::kValue);
 }
 
 // Gives `to` what `view` shows, with this deadline; form and replay counter go along.

@@ -54,7 +54,7 @@ class BlockedCaller final : public SessionWaiter {
   // Gives it its turn. True: it was served, is in no line any more, and waits for Deliver().
   bool Serve(storage::Unit& unit, const HashedKey& key) {
     protocol::Writer reply(reply_, resp());
-    Turn turn{*this, unit, db_, key, reply};
+    Turn turn{this, unit, db_, key, reply};
     serve_(turn);
     if (!turn.taken) return false;
     LeaveLines(unit);
@@ -106,7 +106,7 @@ class BlockedCaller final : public SessionWaiter {
 
 bool Turn::Take() {
   // One that is being closed is as good as gone, though its thread may not have noticed yet.
-  taken = !caller.closing() && caller.Cancel();
+  taken = !caller->closing() && caller->Cancel();
   return taken;
 }
 
@@ -167,6 +167,30 @@ bool OthersFirst(Context& c, const HashedKey& key) {
   c.unit.Commit();
   ServeBlocked(c.services, {{c.db(), std::string(key.bytes)}});
   return true;
+}
+
+void PopOrWait(Context& c, BlockedCall call) {
+  c.unit.LockKeys(call.keys);
+  bool others_were_first = false;
+  for (size_t i = 0; i < call.keys.size(); ++i) {
+    const HashedKey& key = call.keys[i];
+    const storage::KeyView view = c.unit.Find(c.db(), key);
+    if (!view) continue;
+    if (view.type != call.wants) return c.reply.Error(errors::kWrongType);
+    if (!others_were_first && OthersFirst(c, key)) {
+      others_were_first = true;
+      c.unit.LockKeys(call.keys);
+      i = SIZE_MAX;  // from the first one on
+      continue;
+    }
+    Turn turn{nullptr, c.unit, c.db(), key, c.reply};
+    return call.serve(turn);
+  }
+  if (!MayBlock(c)) return c.reply.NullArray();
+  call.serve = [wants = call.wants, pop = std::move(call.serve)](Turn& turn) {
+    if (turn.unit.Find(turn.db, turn.key).type == wants && turn.Take()) pop(turn);
+  };
+  BlockOn(c, call);
 }
 
 bool ReadTimeout(Context& c, size_t i, int64_t* ms) {

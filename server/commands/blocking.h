@@ -1,6 +1,7 @@
 // Commands that wait until a key holds something for them: BLPOP, BLMOVE, BZPOPMIN, XREAD BLOCK and their kin.
 //
-// A handler locks its keys and looks. If something is there, it answers like the command that does not wait:
+// PopOrWait() is all that a popping command needs. Others lock their keys and look; if something is there, they answer like
+// the command that does not wait:
 //
 //   c.unit.LockKeys(keys);
 //   ... something is at keys[i]:
@@ -35,7 +36,7 @@ class BlockedCaller;
 
 // One caller's turn, under the locks of all keys that it named.
 struct Turn {
-  BlockedCaller& caller;
+  BlockedCaller* caller;  // null: it is served at once
   storage::Unit& unit;
   storage::DbIndex db;
   const storage::HashedKey& key;  // the one that changed
@@ -47,6 +48,7 @@ struct Turn {
   [[nodiscard]] bool Take();
 };
 
+// What a caller waits for.
 struct BlockedCall {
   absl::Span<const storage::HashedKey> keys = {};    // that it waits for; their locks are held
   absl::Span<const storage::HashedKey> others = {};  // that are locked too when its turn comes
@@ -60,6 +62,10 @@ struct BlockedCall {
 inline bool MayBlock(const Context& c) { return !c.unit.sealed(); }
 // The session waits from now on; nothing is written. At the end of its time, and for CLIENT UNBLOCK, it gets a null array.
 void BlockOn(Context& c, const BlockedCall& call);
+
+// For commands that pop from the first of `call.keys` that there is: locks them, looks, and lets `call.serve` pop and reply,
+// at once or when its turn has come. That only is called where something of the wanted type is.
+void PopOrWait(Context& c, BlockedCall call);
 
 // Before a caller that waits, if it must, takes something at `key` (whose lock is held): whoever has been in line longer is
 // served. True: there was somebody, the unit's locks are gone, and the caller has to look again.

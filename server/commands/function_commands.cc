@@ -238,40 +238,40 @@ constexpr ArgSpec kRestoreArgs[] = {
 constexpr CommandSpec kFunctionSubcommands[] = {
     {.name = "LOAD", .handler = &Load, .arity = -3, .flags = kWrite | kDenyOom | kNoScript | kAnyKeys, .group = Group::kScripting,
      .since = "7.0.0", .complexity = "O(1) (considering compilation time is redundant)",
-     .summary = "Create a function with the given arguments (name, code, description)", .args = kLoadArgs},
+     .summary = "Takes in a library of functions.", .args = kLoadArgs},
     {.name = "DELETE", .handler = &Delete, .arity = 3, .flags = kWrite | kNoScript | kAnyKeys, .group = Group::kScripting,
-     .since = "7.0.0", .summary = "Delete a function by name", .args = kDeleteArgs},
+     .since = "7.0.0", .summary = "Removes a library with its functions.", .args = kDeleteArgs},
     {.name = "LIST", .handler = &List, .arity = -2, .flags = kNoScript, .group = Group::kScripting, .since = "7.0.0",
-     .complexity = "O(N) where N is the number of functions", .summary = "List information about all the functions",
+     .complexity = "O(N) where N is the number of functions", .summary = "Shows the libraries and their functions.",
      .args = kListArgs},
     {.name = "STATS", .handler = &Stats, .arity = 2, .flags = kNoScript | kAllowBusy, .group = Group::kScripting,
-     .since = "7.0.0", .summary = "Return information about the function currently running (name, description, duration)"},
+     .since = "7.0.0", .summary = "Tells what runs now, and how many there are."},
     {.name = "DUMP", .handler = &Dump, .arity = 2, .flags = kNoScript, .group = Group::kScripting, .since = "7.0.0",
      .complexity = "O(N) where N is the number of functions",
-     .summary = "Dump all functions into a serialized binary payload"},
+     .summary = "Gives all libraries as bytes that FUNCTION RESTORE takes."},
     {.name = "RESTORE", .handler = &Restore, .arity = -3, .flags = kWrite | kDenyOom | kNoScript | kAnyKeys,
      .group = Group::kScripting, .since = "7.0.0",
      .complexity = "O(N) where N is the number of functions on the payload",
-     .summary = "Restore all the functions on the given payload", .args = kRestoreArgs},
+     .summary = "Takes in what FUNCTION DUMP gave.", .args = kRestoreArgs},
     {.name = "FLUSH", .handler = &Flush, .arity = -2, .flags = kWrite | kNoScript | kAnyKeys, .group = Group::kScripting,
      .since = "7.0.0", .complexity = "O(N) where N is the number of functions deleted",
-     .summary = "Deleting all functions", .args = kFlushArgs},
+     .summary = "Removes all libraries.", .args = kFlushArgs},
     {.name = "KILL", .handler = &Kill, .arity = 2, .flags = kNoScript | kAllowBusy, .group = Group::kScripting,
-     .since = "7.0.0", .summary = "Kill the function currently in execution."},
+     .since = "7.0.0", .summary = "Ends a function that runs too long and has written nothing."},
     {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .group = Group::kScripting,
-     .since = "7.0.0", .summary = "Prints this help."}};
+     .since = "7.0.0", .summary = "Lists the subcommands."}};
 
 constexpr uint32_t kFlags = kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kAnyKeys;
 constexpr const char kComplexity[] = "Depends on the function that is executed.";
 constexpr CommandSpec kFunctionCommands[] = {
     {.name = "FCALL", .handler = &Call, .arity = -3, .flags = kFlags | kMayReplicate, .find_keys = &ScriptKeys,
-     .key_flags = "RW ACCESS UPDATE", .may_write = &CallWrites, .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,
-     .summary = "Invoke a function", .args = kCallArgs},
+     .key_flags = "RW ACCESS UPDATE", .may_write = &CallWrites, .group = Group::kScripting, .since = "7.0.0",
+     .complexity = kComplexity, .summary = "Runs a function.", .args = kCallArgs},
     {.name = "FCALL_RO", .handler = &CallReadOnly, .arity = -3, .flags = kFlags | kReadonly, .find_keys = &ScriptKeys,
      .key_flags = "RO ACCESS", .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,
-     .summary = "A read-only variant of FCALL", .args = kCallArgs},
+     .summary = "Runs a function that may not write.", .args = kCallArgs},
     {.name = "FUNCTION", .arity = -2, .group = Group::kScripting, .since = "7.0.0",
-     .complexity = "Depends on subcommand.", .summary = "A container for function commands",
+     .complexity = "Depends on subcommand.", .summary = "Looks after libraries of functions.",
      .subcommands = kFunctionSubcommands}};
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Lists that callers wait at: BLPOP, BRPOP, BLMPOP, BLMOVE, BRPOPLPUSH.
+#include <string>
 #include <vector>
 
 #include "protocol/errors.h"
@@ -6,6 +7,8 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/list_edit.h"
+#include "server/commands/numkeys.h"
+#include "server/commands/pop_words.h"
 
 namespace idemd::server {
 namespace {
@@ -14,54 +17,27 @@ using storage::HashedKey;
 using storage::KeyView;
 using storage::ValueType;
 
-// How a popping command answers: BLPOP with one element, BLMPOP with an array.
-struct PopForm {
-  ListEnd end = ListEnd::kHead;
-  size_t count = 0;  // 0: one element, by itself
-
-  void Do(storage::Unit& unit, storage::DbIndex db, const HashedKey& key, protocol::Writer& reply) const {
-    count == 0 ? PopWithKey(unit, db, key, end, reply) : PopSomeWithKey(unit, db, key, end, count, reply);
-  }
-};
-
-void BlockingPop(Context& c, size_t first_key, size_t count, int64_t timeout_ms, PopForm form) {
-  std::vector<HashedKey> keys;
-  keys.reserve(count);
-  for (size_t i = 0; i < count; ++i) keys.push_back(c.Key(first_key + i));
-  c.unit.LockKeys(keys);
-  bool others_were_first = false;
-  for (size_t i = 0; i < count; ++i) {
-    const KeyView view = c.unit.Find(c.db(), keys[i]);
-    if (!view) continue;
-    if (!CheckList(c.reply, view)) return;
-    if (!others_were_first && OthersFirst(c, keys[i])) {
-      others_were_first = true;
-      c.unit.LockKeys(keys);
-      i = SIZE_MAX;  // from the first one on
-      continue;
-    }
-    return form.Do(c.unit, c.db(), keys[i], c.reply);
-  }
-  if (!MayBlock(c)) return c.reply.NullArray();
-  BlockOn(c, {.keys = keys, .timeout_ms = timeout_ms, .wants = ValueType::kList, .serve = [form](Turn& turn) {
-                if (ListOf(turn.unit.Find(turn.db, turn.key)) == nullptr || !turn.Take()) return;
-                form.Do(turn.unit, turn.db, turn.key, turn.reply);
-              }});
-}
-
 void BPop(Context& c, ListEnd end) {
   int64_t timeout_ms = 0;
-  if (ReadTimeout(c, c.words.size() - 1, &timeout_ms)) BlockingPop(c, 1, c.words.size() - 2, timeout_ms, {.end = end});
+  if (!ReadTimeout(c, c.words.size() - 1, &timeout_ms)) return;
+  absl::InlinedVector<HashedKey, 4> keys;
+  for (size_t i = 1; i + 1 < c.words.size(); ++i) keys.push_back(c.Key(i));
+  PopOrWait(c, {.keys = keys, .timeout_ms = timeout_ms, .wants = ValueType::kList, .serve = [end](Turn& turn) {
+                  PopWithKey(turn.unit, turn.db, turn.key, end, turn.reply);
+                }});
 }
 
 void BLPop(Context& c) { BPop(c, ListEnd::kHead); }
 void BRPop(Context& c) { BPop(c, ListEnd::kTail); }
 
 void BLMPop(Context& c) {
-  ListPopWords pop;
+  PopWords pop;
   int64_t timeout_ms = 0;
-  if (!ReadListPop(c, 2, &pop) || !ReadTimeout(c, 1, &timeout_ms)) return;
-  BlockingPop(c, pop.first_key, pop.keys, timeout_ms, {.end = pop.end, .count = pop.count});
+  if (!ReadPopWords(c, 2, "left", "right", &pop) || !ReadTimeout(c, 1, &timeout_ms)) return;
+  const ListEnd end = pop.second ? ListEnd::kTail : ListEnd::kHead;
+  PopOrWait(c, {.keys = pop.keys, .timeout_ms = timeout_ms, .wants = ValueType::kList, .serve = [end, n = pop.count](Turn& turn) {
+                  PopSomeWithKey(turn.unit, turn.db, turn.key, end, n, turn.reply);
+                }});
 }
 
 void BlockingMove(Context& c, int64_t timeout_ms, ListMove move) {
@@ -101,8 +77,8 @@ void BRPopLPush(Context& c) {
   if (ReadTimeout(c, 3, &timeout_ms)) BlockingMove(c, timeout_ms, {ListEnd::kTail, ListEnd::kHead});
 }
 
-bool FindBLMPopKeys(absl::Span<const absl::string_view> words, std::vector<int>& positions) {
-  return FindCountedKeys(words, 2, positions);
+bool BLMPopKeys(absl::Span<const absl::string_view> words, std::vector<int>& positions) {
+  return KeysBehindNumber(words, 2, positions);
 }
 
 constexpr ArgSpec kPopArgs[] = {{.name = "key", .type = ArgType::kKey, .multiple = true},
@@ -135,7 +111,7 @@ constexpr CommandSpec kListBlockingCommands[] = {
      .key_flags = "RW ACCESS DELETE", .group = Group::kList, .since = "2.0.0",
      .complexity = "O(N) where N is the number of keys",
      .summary = "Takes the last element of a list, or waits for one.", .args = kPopArgs},
-    {.name = "BLMPOP", .handler = &BLMPop, .arity = -5, .flags = kWrite | kBlocking, .find_keys = &FindBLMPopKeys,
+    {.name = "BLMPOP", .handler = &BLMPop, .arity = -5, .flags = kWrite | kBlocking, .find_keys = &BLMPopKeys,
      .key_specs = kMPopKeys, .group = Group::kList, .since = "7.0.0",
      .complexity = "O(N+M) where N is the number of keys and M the number of elements returned",
      .summary = "Takes elements from the first of the lists that is there, or waits for some.", .args = kMPopArgs},

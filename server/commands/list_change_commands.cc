@@ -6,6 +6,8 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/list_edit.h"
+#include "server/commands/numkeys.h"
+#include "server/commands/pop_words.h"
 
 namespace idemd::server {
 namespace {
@@ -125,23 +127,21 @@ void LMove(Context& c) {
 void RPopLPush(Context& c) { Move(c, {ListEnd::kTail, ListEnd::kHead}); }
 
 void LMPop(Context& c) {
-  ListPopWords pop;
-  if (!ReadListPop(c, 1, &pop)) return;
-  std::vector<HashedKey> keys;
-  keys.reserve(pop.keys);
-  for (size_t i = 0; i < pop.keys; ++i) keys.push_back(c.Key(pop.first_key + i));
-  c.unit.LockKeys(keys);
-  for (const HashedKey& key : keys) {
+  PopWords pop;
+  if (!ReadPopWords(c, 1, "left", "right", &pop)) return;
+  c.unit.LockKeys(pop.keys);
+  for (const HashedKey& key : pop.keys) {
     const KeyView view = c.unit.Find(c.db(), key);
     if (!view) continue;
-    if (CheckList(c.reply, view)) PopSomeWithKey(c.unit, c.db(), key, pop.end, pop.count, c.reply);
+    const ListEnd end = pop.second ? ListEnd::kTail : ListEnd::kHead;
+    if (CheckList(c.reply, view)) PopSomeWithKey(c.unit, c.db(), key, end, pop.count, c.reply);
     return;
   }
   c.reply.NullArray();
 }
 
-bool FindLMPopKeys(absl::Span<const absl::string_view> words, std::vector<int>& positions) {
-  return FindCountedKeys(words, 1, positions);
+bool LMPopKeys(absl::Span<const absl::string_view> words, std::vector<int>& positions) {
+  return KeysBehindNumber(words, 1, positions);
 }
 
 constexpr ArgSpec kSetArgs[] = {{.name = "key", .type = ArgType::kKey},
@@ -196,7 +196,7 @@ constexpr CommandSpec kListChangeCommands[] = {
     {.name = "RPOPLPUSH", .handler = &RPopLPush, .arity = 3, .flags = kWrite | kDenyOom, .keys = Keys::Range(1, 2),
      .key_specs = kMoveKeys, .group = Group::kList, .since = "1.2.0",
      .summary = "Takes the last element of a list to the head of another.", .args = kRPopLPushArgs},
-    {.name = "LMPOP", .handler = &LMPop, .arity = -4, .flags = kWrite, .find_keys = &FindLMPopKeys,
+    {.name = "LMPOP", .handler = &LMPop, .arity = -4, .flags = kWrite, .find_keys = &LMPopKeys,
      .key_specs = kMPopKeys, .group = Group::kList, .since = "7.0.0",
      .complexity = "O(N+M) where N is the number of keys and M the number of elements returned",
      .summary = "Takes elements from the first of the lists that is there.", .args = kMPopArgs}};

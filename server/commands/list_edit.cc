@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "protocol/errors.h"
 
 namespace idemd::server {
 
@@ -72,50 +70,6 @@ void MoveElement(Unit& unit, DbIndex db, const HashedKey& source, const HashedKe
   unit.Notify(EventClass::kList, pops_head ? "lpop" : "rpop", db, source.bytes);
   if (gone) unit.Notify(EventClass::kGeneric, "del", db, source.bytes);
   reply.Bulk(element);
-}
-
-bool ReadListPop(Context& c, size_t at, ListPopWords* pop) {
-  int64_t number = 0;
-  if (!protocol::ParseInt64(c.words[at], &number) || number < 1) {
-    c.reply.Error(protocol::errors::kNumKeysPositive);
-    return false;
-  }
-  const size_t left = c.words.size() - at - 1;
-  if (static_cast<uint64_t>(number) >= left) {
-    c.Syntax();
-    return false;
-  }
-  pop->first_key = at + 1;
-  pop->keys = static_cast<size_t>(number);
-  size_t i = pop->first_key + pop->keys;
-  bool counted = false;
-  if (!ReadListEnd(c.words[i], &pop->end)) {
-    c.Syntax();
-    return false;
-  }
-  for (++i; i < c.words.size(); ++i) {
-    if (counted || !absl::EqualsIgnoreCase(c.words[i], "count") || i + 1 == c.words.size()) {
-      c.Syntax();
-      return false;
-    }
-    counted = true;
-    if (!protocol::ParseInt64(c.words[++i], &number) || number < 1) {
-      c.reply.Error(protocol::errors::kCountPositive);
-      return false;
-    }
-    pop->count = static_cast<size_t>(number);
-  }
-  return true;
-}
-
-bool FindCountedKeys(absl::Span<const absl::string_view> words, size_t at, std::vector<int>& positions) {
-  int64_t number = 0;
-  positions.clear();
-  if (at >= words.size() || !protocol::ParseInt64(words[at], &number) || number < 1 ||
-      static_cast<uint64_t>(number) >= words.size() - at)
-    return false;
-  for (int64_t i = 1; i <= number; ++i) positions.push_back(static_cast<int>(at) + static_cast<int>(i));
-  return true;
 }
 
 }  // namespace idemd::server

@@ -63,16 +63,4 @@ void MoveElement(storage::Unit& unit, storage::DbIndex db, const storage::Hashed
                  const storage::HashedKey& destination, ListMove move, const storage::List::Limits& limits,
                  protocol::Writer& reply);
 
-// `numkeys key [key ...] LEFT|RIGHT [COUNT count]`, as LMPOP and BLMPOP have it.
-struct ListPopWords {
-  size_t first_key = 0;
-  size_t keys = 0;
-  ListEnd end = ListEnd::kHead;
-  size_t count = 1;
-};
-// Reads from words[at] on; false: the error was written.
-[[nodiscard]] bool ReadListPop(Context& c, size_t at, ListPopWords* pop);
-// The keys behind a number of keys at words[at], for CommandSpec::find_keys.
-[[nodiscard]] bool FindCountedKeys(absl::Span<const absl::string_view> words, size_t at, std::vector<int>& positions);
-
 }  // namespace idemd::server

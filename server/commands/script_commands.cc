@@ -144,20 +144,20 @@ constexpr ArgSpec kDebugArgs[] = {{.name = "mode", .type = ArgType::kOneOf, .arg
 constexpr CommandSpec kScriptSubcommands[] = {
     {.name = "LOAD", .handler = &ScriptLoad, .arity = 3, .flags = kNoScript | kStale, .group = Group::kScripting,
      .since = "2.6.0", .complexity = "O(N) with N being the length in bytes of the script body.",
-     .summary = "Load a script into the scripts cache without executing it.", .args = kLoadArgs},
+     .summary = "Keeps a script for EVALSHA, and tells its SHA1.", .args = kLoadArgs},
     {.name = "EXISTS", .handler = &ScriptExists, .arity = -3, .flags = kNoScript, .group = Group::kScripting,
      .since = "2.6.0",
      .complexity = "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
-     .summary = "Return information about the existence of the scripts in the script cache.", .args = kExistsArgs},
+     .summary = "Tells which scripts are known.", .args = kExistsArgs},
     {.name = "FLUSH", .handler = &ScriptFlush, .arity = -2, .flags = kNoScript, .group = Group::kScripting,
      .since = "2.6.0", .complexity = "O(N) with N being the number of scripts in cache",
-     .summary = "Flush the Lua scripts cache. Scripts that were loaded must be loaded again.", .args = kFlushArgs},
+     .summary = "Forgets all scripts.", .args = kFlushArgs},
     {.name = "KILL", .handler = &ScriptKill, .arity = 2, .flags = kNoScript | kAllowBusy, .group = Group::kScripting,
-     .since = "2.6.0", .summary = "Kill the currently executing Lua script."},
+     .since = "2.6.0", .summary = "Ends a script that runs too long and has written nothing."},
     {.name = "DEBUG", .handler = &ScriptDebug, .arity = 3, .flags = kNoScript, .group = Group::kScripting,
      .since = "3.2.0", .summary = "Taken, and without effect: scripts run to their end.", .args = kDebugArgs},
     {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .group = Group::kScripting,
-     .since = "5.0.0", .summary = "Prints this help."}};
+     .since = "5.0.0", .summary = "Lists the subcommands."}};
 
 constexpr uint32_t kFlags = kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kAnyKeys;
 constexpr const char kComplexity[] = "Depends on the script that is executed.";
@@ -176,7 +176,7 @@ constexpr CommandSpec kScriptCommands[] = {
      .complexity = kComplexity, .summary = "Runs a script that the server knows by its SHA1, which may not write.",
      .args = kEvalShaArgs},
     {.name = "SCRIPT", .arity = -2, .group = Group::kScripting, .since = "2.6.0", .complexity = "Depends on subcommand.",
-     .summary = "A container for Lua scripts management commands", .subcommands = kScriptSubcommands}};
+     .summary = "Looks after the scripts that EVALSHA knows.", .subcommands = kScriptSubcommands}};
 
 }  // namespace
 

@@ -48,7 +48,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       HashCommands(),         HashNumberCommands(), HashRandomCommands(),
       SetCommands(),          SetRandomCommands(),  SetAlgebraCommands(),
       HyperLogLogCommands(),  SortCommands(),
-      ZsetCommands(),         ZsetRangeCommands(),  ZsetPopCommands(), ZsetAlgebraCommands(),
+      ZsetCommands(),         ZsetRangeCommands(),  ZsetPopCommands(), ZsetAlgebraCommands(), ZsetBlockingCommands(),
       GeoCommands(),          GeoSearchCommands(),
       KeyCommands(),          TransactionCommands(), ScriptCommands(), FunctionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
       ObjectCommands(),       DumpCommands(),

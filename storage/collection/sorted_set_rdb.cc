@@ -122,7 +122,7 @@ std::unique_ptr<Collection> SortedSet::ReadRdb(uint8_t type, RdbScanner& scan) {
   }
   uint64_t count = 0;
   if (!scan.Length(&count)) return nullptr;
-  std::string score_hold;
+  std::string score_hold, member;
   size_t longest = 0;
   set->large_ = std::make_unique<Large>();
   for (; count > 0; --count) {
@@ -132,10 +132,11 @@ std::unique_ptr<Collection> SortedSet::ReadRdb(uint8_t type, RdbScanner& scan) {
       scan.Damaged(at, "a member that is too long");
       return nullptr;
     }
+    member.assign(text.data(), text.size());  // the score may lie in the next chunk, and then the text is gone
     const bool read = type == kRdbTexts ? ReadTextScore(scan, score_hold, &score) : ReadBinaryScore(scan, &score);
     if (!read) return nullptr;
-    longest = std::max(longest, text.size());
-    if (set->Set(text, score).outcome == Outcome::kAdded) continue;
+    longest = std::max(longest, member.size());
+    if (set->Set(member, score).outcome == Outcome::kAdded) continue;
     scan.Damaged(at, "a member is there twice");
     return nullptr;
   }

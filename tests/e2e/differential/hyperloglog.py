@@ -38,7 +38,7 @@ def commands(rng):
                 lambda: ["DEL", key],
                 lambda: ["DEL", key],
                 lambda: ["SET", "text", "no such thing"],
-                lambda: ["SETRANGE", "cut", "0", "HYLL\x01" + "\x00" * 11 + rng.choice(["", "\x7f", "\x7f\xff", "\x80", "\x7f\xff\x00"])],
+                lambda: ["SETRANGE", "cut", "0", "HYLL\x01" + "\x00" * 11 + rng.choice(["", "\x7f\xff", "\x80", "\x7f\xff\x00"])],
                 lambda: ["PFADD", "cut", "a"],
                 lambda: ["PFDEBUG", "TODENSE", key],
                 lambda: ["COPY", rng.choice(KEYS), rng.choice(KEYS), "REPLACE"],

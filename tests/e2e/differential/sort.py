@@ -1,4 +1,7 @@
-"""Random SORTs of lists, sets and sorted sets, by what is in them and by what other keys hold."""
+"""Random SORTs of lists, sets and sorted sets, by what is in them and by what other keys hold.
+
+Not with numbers out of a double's range: having met one, Redis refuses good ones too until something else goes wrong.
+"""
 
 SETTINGS = {}
 
@@ -12,7 +15,7 @@ def fill(rng):
     yield ["RPUSH", "list"] + numbers
     yield ["SADD", "set"] + numbers
     yield ["ZADD", "zset"] + [word for i, number in enumerate(numbers) for word in (str(i % 4), number)]
-    yield [rng.choice(["RPUSH", "SADD"]), "words"] + [rng.choice(["a", "B", "b", "aa", "", "10", "9", "1e3", "0x10", "inf", "nan", "1e400"])
+    yield [rng.choice(["RPUSH", "SADD"]), "words"] + [rng.choice(["a", "B", "b", "aa", "", "10", "9", "1e3", "0x10", "inf", "nan"])
                                                       for _ in range(rng.randrange(1, 7))]
     for number in numbers:
         if rng.random() < 0.7:
@@ -23,23 +26,30 @@ def fill(rng):
 
 def sort(rng):
     words = [rng.choice(["SORT", "SORT", "sort", "SORT_RO"]), rng.choice(SOURCES)]
-    options = []
-    if rng.random() < 0.4:
-        options.append(["BY", rng.choice(PATTERNS)])
+    by = ["BY", rng.choice(PATTERNS)] if rng.random() < 0.4 else []
+    alpha = ["ALPHA"] if rng.random() < 0.5 else []
+    options = [by, alpha]
     for _ in range(rng.choice([0, 0, 1, 2])):
         options.append(["GET", rng.choice(PATTERNS)])
     if rng.random() < 0.5:
         options.append([rng.choice(["ASC", "DESC", "desc"])])
-    if rng.random() < 0.5:
-        options.append(["ALPHA"])
-    if rng.random() < 0.4:
-        options.append(["LIMIT", str(rng.choice([-1, 0, 0, 1, 2, 5, 100])), str(rng.choice([-1, 0, 1, 3, 100]))])
-    if rng.random() < 0.3:
-        options.append(["STORE", "stored"])
+    # Elements that weigh the same come in any order; so do those of a set that nothing puts in order.
+    if not (by and alpha) and not (by and "*" not in by[1]):
+        if rng.random() < 0.4:
+            options.append(["LIMIT", str(rng.choice([-1, 0, 0, 1, 2, 5, 100])), str(rng.choice([-1, 0, 1, 3, 100]))])
+        if rng.random() < 0.3:
+            options.append(["STORE", "stored"])
     if rng.random() < 0.03:
         options.append(rng.choice([["LIMIT", "1"], ["BY"], ["NOSUCH"], ["LIMIT", "x", "1"], ["STORE"]]))
     rng.shuffle(options)
     return words + [word for option in options for word in option]
+
+
+def native_order(rng):
+    words = ["SORT", rng.choice(["list", "zset"]), "BY", "nothing"] + rng.choice([[], ["DESC"], ["GET", "#", "GET", "w_*"]])
+    if rng.random() < 0.5:
+        words += ["LIMIT", str(rng.randrange(-1, 6)), str(rng.randrange(-1, 6))]
+    return words + rng.choice([[], ["STORE", "stored"]])
 
 
 def commands(rng):
@@ -47,7 +57,7 @@ def commands(rng):
     while True:
         yield from fill(rng)
         for _ in range(20):
-            yield sort(rng)
+            yield sort(rng) if rng.random() < 0.9 else native_order(rng)
             if rng.random() < 0.2:
                 yield ["LRANGE", "stored", "0", "-1"]
 
@@ -57,11 +67,10 @@ def readback():
 
 
 def mask(words):
-    if words[0].upper() not in ("SORT", "SORT_RO"):
+    if words[0].upper() not in ("SORT", "SORT_RO") or "BY" not in words:
         return None
-    upper = [word.upper() for word in words]
-    # What is equal, and a set that nothing puts in order, comes in any order.
-    loose = "BY" in upper
+    by = words[words.index("BY") + 1:][:1]
+    loose = by and (("ALPHA" in words and "*" in by[0]) or ("*" not in by[0] and words[1] not in ("list", "zset")))
     return (lambda reply: sorted(map(repr, reply)) if isinstance(reply, list) else reply) if loose else None
 
 

@@ -25,7 +25,7 @@ class Ids:
         ms = self.ms[key] - self.rng.randrange(40)
         if ms < 0 or self.rng.random() < 0.02:
             return self.rng.choice(["0-0", "0", "-", "+", "$", ">", "x", "1-", "-1", "1-x", "1-2-3", "007-1", str(HUGE),
-                                    f"{HUGE}-{HUGE}", f"{HUGE + 1}-1", "", "(1", "*"])
+                                    f"{HUGE}-{HUGE}", f"{HUGE + 1}-1", "", "(1"])
         return f"{ms}-{self.rng.randrange(4)}" if self.rng.random() < 0.7 else str(ms)
 
     def bound(self, key):

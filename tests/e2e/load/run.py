@@ -180,8 +180,6 @@ def errors_are_counted_and_told(idemd, redis):
     check(code == 1 and said[0]["errors"] == 1000 and "unknown command" in text, code, text)
     code, said, text = bench(idemd.port, "-n", "500", "INCR", "__data__", "1")
     check(code == 1 and said[0]["errors"] == 500 and "wrong number" in text, code, text)
-    code, _, text = bench(idemd.port, "-t", "lua_token")
-    check(code == 1 and "SCRIPT" in text, code, text)
 
 
 def outcomes_that_no_one_expects_are_faults(idemd, _redis):

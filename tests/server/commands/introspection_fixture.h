@@ -18,6 +18,7 @@
 #include "server/clients.h"
 #include "server/commands/dispatch.h"
 #include "server/commands/observe.h"
+#include "server/commands/scripts.h"
 #include "server/commands/services.h"
 #include "server/commands/shutdown.h"
 #include "server/commands/table.h"
@@ -105,6 +106,7 @@ class IntrospectionTest : public ::testing::Test {
   ServerStats stats_;
   NativeStats native_;
   CommandTable commands_;
+  Scripts scripts_{settings_, commands_};
   int shutdowns_ = 0;
   Shutdown shutdown_{settings_, nullptr, [this] { ++shutdowns_; }};
   Services services_{store_,
@@ -119,7 +121,9 @@ class IntrospectionTest : public ::testing::Test {
                      commands_,
                      std::string(40, 'a'),
                      1'600'000'000'000,
-                     &shutdown_};
+                     &shutdown_,
+                     nullptr,
+                     &scripts_};
   Dispatcher dispatcher_{services_};
   std::unique_ptr<Client> me_ = Connect();
 };

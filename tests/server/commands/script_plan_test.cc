@@ -65,6 +65,16 @@ TEST(ScriptPlan, WhatItDoesNotKnowIsLeftToLua) {
     EXPECT_FALSE(HasPlan(text)) << text;
 }
 
+// What tostring() makes of a table is another text each time.
+std::string WithoutAddress(std::string reply) {
+  const std::string table = "table: 0x";
+  for (size_t at = reply.find(table); at != std::string::npos; at = reply.find(table, at + 1)) {
+    const size_t digits = at + table.size(), end = reply.find_first_not_of("0123456789abcdef", digits);
+    reply.erase(digits, (end == std::string::npos ? reply.size() : end) - digits);
+  }
+  return reply;
+}
+
 // The same script in both ways, each in a server of its own, over the same keys.
 class Pair {
  public:
@@ -78,7 +88,7 @@ class Pair {
     std::string lua = lua_.DoWords(words);
     const size_t sha = lua.find("script: ");
     if (sha != std::string::npos) lua.replace(sha + 8, 40, Sha(text));
-    EXPECT_EQ(native, lua) << text << "\n" << absl::StrJoin(rest, " ");
+    EXPECT_EQ(WithoutAddress(native), WithoutAddress(lua)) << text << "\n" << absl::StrJoin(rest, " ");
     for (const char* key : {"k1", "k2", "k3"}) {
       Both({"GET", key});
       Both({"PTTL", key});
