@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "storage/effect.h"
 #include "storage/events.h"
 #include "storage/sync/mutex.h"
@@ -134,7 +135,7 @@ struct Session : storage::EventOrigin {
   std::shared_ptr<Subscriptions> subscriptions;  // null before the first
   std::shared_ptr<Tracker> tracker;              // null before the first CLIENT TRACKING ON
   // While a script runs: the keys it declared, which count as read when it reads any key at all.
-  const std::vector<std::string>* script_keys = nullptr;
+  const absl::Span<const absl::string_view>* script_keys = nullptr;
   // Messages that the command under way has sent to its own connection: they leave with its reply.
   std::string pushes;
   // The same for what it must not keep in its cache any longer: behind the reply.

@@ -146,6 +146,7 @@ class Unit {
   void AtCommit(std::function<void(Lsn need)> call);
   // For the sink: whose unit it is.
   void SetOrigin(EventOrigin* origin) { origin_ = origin; }
+  EventOrigin* origin() const { return origin_; }
 
   // --- whole databases; LockAll() first (Size and RandomKey need no lock).
   void FlushDb(DbIndex db);

@@ -160,13 +160,13 @@ void ClientTrackingInfo(Context& c) {
   for (const std::string& prefix : tracker->prefixes) c.reply.Bulk(prefix);
 }
 
-bool TracksReadsNow(const Session& session, const CommandSpec& spec) {
-  return session.tracker->RemembersReads() && IsPlainRead(spec);
+bool TracksReadsNow(const Session& client, const CommandSpec& spec) {
+  return client.tracker->RemembersReads() && IsPlainRead(spec);
 }
 
 TrackedRead::TrackedRead(Context& c) {
-  if (c.session.script_keys != nullptr) {
-    for (const std::string& key : *c.session.script_keys) keys_.emplace_back(key);
+  if (const auto* const declared = ClientOf(c)->script_keys; declared != nullptr) {
+    for (const absl::string_view key : *declared) keys_.emplace_back(key);
     return;
   }
   std::vector<int> positions;
@@ -183,7 +183,7 @@ TrackedRead::TrackedRead(Context& c) {
 void TrackedRead::Remember(Context& c) {
   for (const storage::HashedKey& key : keys_) {
     c.unit.AtCommit([tracking = c.services.tracking.get(), name = std::string(key.bytes),
-                     tracker = c.session.tracker](storage::Lsn) { tracking->Remember(name, tracker); });
+                     tracker = ClientOf(c)->tracker](storage::Lsn) { tracking->Remember(name, tracker); });
   }
 }
 

@@ -24,11 +24,29 @@ class TrackedRead {
  private:
   absl::InlinedVector<storage::HashedKey, 4> keys_;
 };
-// Whether a command of this session is to be tracked: one look at the session for all who do not track.
-bool TracksReadsNow(const Session& session, const CommandSpec& spec);
-inline bool TracksReads(const Session& session, const CommandSpec& spec) {
-  return session.tracker != nullptr && TracksReadsNow(session, spec);
+// The client whose unit it is: of a command that a script runs, the script's. Null where no client is.
+inline Session* ClientOf(const Context& c) { return static_cast<Session*>(c.unit.origin()); }
+// Whether a command is to be tracked: one look at the client for all who do not track.
+bool TracksReadsNow(const Session& client, const CommandSpec& spec);
+inline bool TracksReads(const Context& c, const CommandSpec& spec) {
+  const Session* const client = ClientOf(c);
+  return client != nullptr && client->tracker != nullptr && TracksReadsNow(*client, spec);
 }
+
+// While a script runs, its declared keys count as read when it reads any.
+class DeclaredKeys {
+ public:
+  DeclaredKeys(Session& session, const absl::Span<const absl::string_view>& keys) : session_(session) {
+    session_.script_keys = &keys;
+  }
+  ~DeclaredKeys() { session_.script_keys = nullptr; }
+  DeclaredKeys(const DeclaredKeys&) = delete;
+  DeclaredKeys& operator=(const DeclaredKeys&) = delete;
+
+ private:
+  Session& session_;
+};
+
 // After each command of a session that has a tracker: CLIENT CACHING is for the next one only, or for the next EXEC.
 void ForgetCaching(Session& session, const CommandEntry& entry);
 

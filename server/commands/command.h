@@ -11,6 +11,7 @@
 namespace idemd::server {
 
 struct Context;
+struct Services;
 using Handler = void (*)(Context&);
 
 enum class ArgType : uint8_t { kKey, kString, kInteger, kDouble, kPattern, kUnixTime, kToken, kOneOf, kBlock };
@@ -98,6 +99,9 @@ using FindKeys = bool (*)(absl::Span<const absl::string_view> words, std::vector
 // What a full command does to its keys, where that depends on its words (COMMAND GETKEYSANDFLAGS).
 using KeyFlagsOf = const char* (*)(absl::Span<const absl::string_view> words);
 
+// Whether this call may write, where the command may but need not (a script that says that it does not).
+using MayWrite = bool (*)(Services& services, absl::Span<const absl::string_view> words);
+
 struct CommandSpec {
   const char* name = "";       // upper case; a subcommand has only its own word ("LIST")
   Handler handler = nullptr;   // containers: nullptr, unless they run without a subcommand (COMMAND)
@@ -109,6 +113,7 @@ struct CommandSpec {
   const char* key_flags = nullptr;
   absl::Span<const KeySpec> key_specs = {};  // empty: one, made of `keys` and `key_flags`
   KeyFlagsOf key_flags_of = nullptr;
+  MayWrite may_write = nullptr;  // null: as kWrite and kMayReplicate say
   Group group = Group::kGeneric;
   const char* since = "1.0.0";
   const char* complexity = "O(1)";

@@ -137,10 +137,20 @@ absl::string_view WithoutCode(absl::string_view error) {
   return error;
 }
 
-// The flags of a command, and of what it runs if it is EXEC.
-uint32_t FlagsOf(const Session& session, const CommandSpec& spec) {
-  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
-  return spec.flags | (runs_queue ? session.transaction->flags_any : 0);
+uint32_t FlagsOfCall(Services& services, const CommandSpec& spec, Words words) {
+  const bool writes = spec.may_write == nullptr || spec.may_write(services, words);
+  return writes ? spec.flags : spec.flags & ~uint32_t{kWrite | kMayReplicate};
+}
+
+// Whether a pause holds the command, or something that it runs if it is EXEC.
+bool PauseHolds(Services& services, const Session& session, const CommandSpec& spec, Words words) {
+  if (services.pause->Holds(FlagsOfCall(services, spec, words))) return true;
+  if ((spec.flags & kEndsTransaction) == 0 || session.transaction == nullptr) return false;
+  for (const Transaction::Queued& queued : session.transaction->commands) {
+    const std::vector<absl::string_view> queued_words(queued.words.begin(), queued.words.end());
+    if (services.pause->Holds(FlagsOfCall(services, *queued.entry->spec, queued_words))) return true;
+  }
+  return false;
 }
 
 // CLIENT REPLY OFF or SKIP: of the reply from `mark` on, only what is no reply to a command stays.
@@ -221,7 +231,7 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
   std::string& out = reply.buffer();
   const size_t mark = out.size();
   const std::string refusal = Refusal(services_, session, p, words);
-  if (services_.pause->on() && refusal.empty() && services_.pause->Holds(FlagsOf(session, *entry->spec)) &&
+  if (services_.pause->on() && refusal.empty() && PauseHolds(services_, session, *entry->spec, words) &&
       services_.pause->Hold(session)) [[unlikely]] {
     return false;
   }
@@ -276,7 +286,7 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   if (*now_us == 0) *now_us = SteadyUs();
   c.unit.ReportMisses((entry.spec->flags & kReadonly) != 0);
   std::optional<TrackedRead> tracked;
-  if (TracksReads(c.session, *entry.spec)) [[unlikely]]
+  if (TracksReads(c, *entry.spec)) [[unlikely]]
     tracked.emplace(c);
   entry.spec->handler(c);
   if (tracked) tracked->Remember(c);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
 #include "protocol/glob.h"
+#include "server/commands/client_tracking.h"
 #include "server/commands/functions.h"
 #include "server/commands/groups.h"
 #include "server/commands/help.h"
@@ -36,6 +37,7 @@ void CallFunction(Context& c, bool read_only) {
   if (const std::string why = FlagsRefusal(c.services, function->flags, read_only); !why.empty())
     return c.reply.Error(why);
   LockForScript(c, arguments.keys, /*all=*/true);
+  const DeclaredKeys declared(c.session, arguments.keys);
   const ScriptCalls::Rules rules{
       .name = function->name,
       .read_only = read_only || (function->flags & kScriptNoWrites) != 0,
@@ -43,6 +45,11 @@ void CallFunction(Context& c, bool read_only) {
       .all_locked = true};
   ScriptCalls calls(c, thread, /*function=*/true, rules);
   RunScript(c, calls, thread.functions.interpreter(), function->handle, arguments, function->name);
+}
+
+bool CallWrites(Services& services, absl::Span<const absl::string_view> words) {
+  const FunctionThread::Function* const function = services.scripts->ForThisThread().functions.Find(words[1]);
+  return function == nullptr || (function->flags & kScriptNoWrites) == 0;
 }
 
 void Call(Context& c) { CallFunction(c, false); }
@@ -257,9 +264,9 @@ constexpr CommandSpec kFunctionSubcommands[] = {
 constexpr uint32_t kFlags = kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kAnyKeys;
 constexpr const char kComplexity[] = "Depends on the function that is executed.";
 constexpr CommandSpec kFunctionCommands[] = {
-    {.name = "FCALL", .handler = &Call, .arity = -3, .flags = kFlags, .find_keys = &ScriptKeys,
-     .key_flags = "RW ACCESS UPDATE", .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,
-     .summary = "Runs a function.", .args = kCallArgs},
+    {.name = "FCALL", .handler = &Call, .arity = -3, .flags = kFlags | kMayReplicate, .find_keys = &ScriptKeys,
+     .key_flags = "RW ACCESS UPDATE", .may_write = &CallWrites, .group = Group::kScripting, .since = "7.0.0",
+     .complexity = kComplexity, .summary = "Runs a function.", .args = kCallArgs},
     {.name = "FCALL_RO", .handler = &CallReadOnly, .arity = -3, .flags = kFlags | kReadonly, .find_keys = &ScriptKeys,
      .key_flags = "RO ACCESS", .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,
      .summary = "Runs a function that may not write.", .args = kCallArgs},

@@ -132,7 +132,9 @@ void PfMerge(Context& c) {
   const KeyList keys = KeysOf(c);
   hll::Registers registers{};
   bool dense = false;
+  c.unit.ReportMisses(true);
   if (!MergeAll(c, keys, registers, &dense)) return;
+  c.unit.ReportMisses(false);
   std::string& value = ValueOf(c.unit.Find(c.db(), keys[0]));
   // Merged before, so it is not damaged.
   if (dense) static_cast<void>(hll::MakeDense(value));

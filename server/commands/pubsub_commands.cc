@@ -106,16 +106,17 @@ void UnsubscribeShardChannels(Context& c) { Unsubscribe(c, kShardChannels); }
 // else that the unit tells.
 void PublishTo(Context& c, ChannelSpace space) {
   PubSub& pubsub = *c.services.pubsub;
+  auto* const from = static_cast<Session*>(c.unit.origin());  // of a script's command, the client that runs the script
   const absl::string_view channel = c.words[1];
   const absl::string_view text = c.words[2];
   if (!c.unit.sealed()) {
     const storage::Lsn need = std::max(c.session.need, c.unit.need());
-    return c.reply.Integer(static_cast<int64_t>(pubsub.Publish(space, channel, text, need, &c.session)));
+    return c.reply.Integer(static_cast<int64_t>(pubsub.Publish(space, channel, text, need, from)));
   }
   const size_t receivers = pubsub.Receivers(space, channel);
   if (receivers != 0) {
     c.unit.AtCommit([&pubsub, space, channel = std::string(channel), text = std::string(text),
-                     session = &c.session](storage::Lsn need) { pubsub.Publish(space, channel, text, need, session); });
+                     from](storage::Lsn need) { pubsub.Publish(space, channel, text, need, from); });
   }
   c.reply.Integer(static_cast<int64_t>(receivers));
 }

@@ -58,8 +58,9 @@ std::string ScriptCalls::Refusal(const CommandEntry& entry, Words words) const {
   if (!ArityFits(spec, words.size()) || spec.handler == nullptr)
     return "ERR Wrong number of args calling Redis command from script";
   if ((spec.flags & kNoScript) != 0) return "ERR This Redis command is not allowed from script";
+  if ((spec.flags & (kWrite | kMayReplicate)) != 0 && rules_.read_only)
+    return "ERR Write commands are not allowed from read-only scripts.";
   if ((spec.flags & kWrite) != 0) {
-    if (rules_.read_only) return "ERR Write commands are not allowed from read-only scripts.";
     if (std::string refusal = WriteRefusal(outer_.services); !refusal.empty()) return refusal;
   }
   // In the middle of its writes a script is not stopped.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
 #include "server/clients.h"
+#include "server/commands/client_tracking.h"
 #include "server/commands/dispatch.h"
 #include "server/commands/groups.h"
 #include "server/commands/help.h"
@@ -34,6 +35,7 @@ void RunLocal(Context& c, ScriptThread& thread, ScriptThread::Local& local, cons
   }
   const bool all = !script.keys_are_declared.load(std::memory_order_relaxed);
   LockForScript(c, arguments.keys, all);
+  const DeclaredKeys declared(c.session, arguments.keys);
   const ScriptCalls::Rules rules{
       .name = script.sha,
       .read_only = read_only || (script.flags & kScriptNoWrites) != 0,
@@ -78,6 +80,18 @@ void Eval(Context& c) { EvalText(c, false); }
 void EvalReadOnly(Context& c) { EvalText(c, true); }
 void EvalBySha(Context& c) { EvalSha(c, false); }
 void EvalByShaReadOnly(Context& c) { EvalSha(c, true); }
+
+// A script that says so in its first line does not write.
+bool Writes(const ScriptThread::Local* local) {
+  return local == nullptr || !local->script->has_flags || (local->script->flags & kScriptNoWrites) == 0;
+}
+bool EvalWrites(Services& services, absl::Span<const absl::string_view> words) {
+  std::string ignored;
+  return Writes(services.scripts->ForThisThread().ForText(words[1], &ignored));
+}
+bool EvalShaWrites(Services& services, absl::Span<const absl::string_view> words) {
+  return words[1].size() != kSha1HexBytes || Writes(services.scripts->ForThisThread().ForSha(words[1]));
+}
 
 // --- SCRIPT
 
@@ -148,11 +162,11 @@ constexpr CommandSpec kScriptSubcommands[] = {
 constexpr uint32_t kFlags = kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kAnyKeys;
 constexpr const char kComplexity[] = "Depends on the script that is executed.";
 constexpr CommandSpec kScriptCommands[] = {
-    {.name = "EVAL", .handler = &Eval, .arity = -3, .flags = kFlags, .find_keys = &ScriptKeys,
-     .key_flags = "RW ACCESS UPDATE", .group = Group::kScripting, .since = "2.6.0", .complexity = kComplexity,
+    {.name = "EVAL", .handler = &Eval, .arity = -3, .flags = kFlags | kMayReplicate, .find_keys = &ScriptKeys,
+     .key_flags = "RW ACCESS UPDATE", .may_write = &EvalWrites, .group = Group::kScripting, .since = "2.6.0", .complexity = kComplexity,
      .summary = "Runs a Lua script as one atomic step.", .args = kEvalArgs},
-    {.name = "EVALSHA", .handler = &EvalBySha, .arity = -3, .flags = kFlags, .find_keys = &ScriptKeys,
-     .key_flags = "RW ACCESS UPDATE", .group = Group::kScripting, .since = "2.6.0", .complexity = kComplexity,
+    {.name = "EVALSHA", .handler = &EvalBySha, .arity = -3, .flags = kFlags | kMayReplicate, .find_keys = &ScriptKeys,
+     .key_flags = "RW ACCESS UPDATE", .may_write = &EvalShaWrites, .group = Group::kScripting, .since = "2.6.0", .complexity = kComplexity,
      .summary = "Runs a script that the server knows by its SHA1.", .args = kEvalShaArgs},
     {.name = "EVAL_RO", .handler = &EvalReadOnly, .arity = -3, .flags = kFlags | kReadonly, .find_keys = &ScriptKeys,
      .key_flags = "RO ACCESS", .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,

@@ -222,6 +222,7 @@ void SortKey(Context& c, bool may_store) {
     c.unit.LockAll();
   else
     c.unit.LockKeys(keys);
+  c.unit.ReportMisses(true);
   const KeyView view = c.unit.Find(c.db(), keys[0]);
   const bool sortable = view.type == ValueType::kNone || view.type == ValueType::kList || view.type == ValueType::kSet ||
                         view.type == ValueType::kSortedSet;

@@ -307,22 +307,26 @@ void Connection::Kill() {
 
 void Connection::Resume(std::function<void(Session& session, std::string& out)> done) {
   if (closed_.load(std::memory_order_relaxed)) return;
-  loop_->Post([self = self(), done = std::move(done)] {
-    if (self->Postponed([self, done] { self->Resume(done); })) return;
-    if (!self->serving()) return;
-    Session& session = self->session_;
-    const std::shared_ptr<storage::Waiter> waited = session.waiter;
-    if (self->patience_ != nullptr) self->patience_->cancel();
-    std::string& out = self->loop_->out;
-    done(session, out);
-    if (session.reply_mode != ReplyMode::kOn) out.clear();
-    if (session.waiter == waited) session.waiter.reset();
-    self->info().blocked.store(session.waiter != nullptr, std::memory_order_relaxed);
-    self->Flush();
-    if (!self->serving()) return;
-    if (session.close_after_reply) return self->CloseWhenSent(false);
-    if (!self->turn_posted_ && !self->output_full_ && session.waiter == nullptr) self->Turn();
-  });
+  Loop::Errand errand;
+  errand.to = self();
+  errand.resume = std::move(done);
+  loop_->Give(std::move(errand));
+}
+
+void Connection::Continue(const std::function<void(Session& session, std::string& out)>& done) {
+  if (Postponed([self = self(), done] { self->Continue(done); })) return;
+  if (!serving()) return;
+  const std::shared_ptr<storage::Waiter> waited = session_.waiter;
+  if (patience_ != nullptr) patience_->cancel();
+  std::string& out = loop_->out;
+  done(session_, out);
+  if (session_.reply_mode != ReplyMode::kOn) out.clear();
+  if (session_.waiter == waited) session_.waiter.reset();
+  info().blocked.store(session_.waiter != nullptr, std::memory_order_relaxed);
+  Flush();
+  if (!serving()) return;
+  if (session_.close_after_reply) return CloseWhenSent(false);
+  if (!turn_posted_ && !output_full_ && session_.waiter == nullptr) Turn();
 }
 
 void Connection::Close() {

@@ -55,6 +55,13 @@ class Connection final : public Peer {
   void Kill() override;
   void Resume(std::function<void(Session& session, std::string& out)> done) override;
 
+  // --- loop thread, for the loop
+  // What Send() left. True: it stands in the queue, the first since SendTaken().
+  bool Take(const std::shared_ptr<const std::string>& bytes, storage::Lsn need,
+            const std::shared_ptr<const std::atomic<bool>>& while_true);
+  void SendTaken();
+  // What Resume() left.
+  void Continue(const std::function<void(Session& session, std::string& out)>& done);
   // The log has got to `released`: replies that waited for no more leave. False: others still wait.
   bool ReleaseHeld(storage::Lsn released);
 
@@ -136,6 +143,7 @@ class Connection final : public Peer {
   bool end_of_input_ = false;
   bool finishing_ = false;
   bool linger_ = false;
+  bool taken_ = false;   // of the loop: SendTaken() is to come
   bool pushed_ = false;  // gets more than replies, without a subscription: MONITOR
   std::atomic<bool> closed_{false};
 };

@@ -5,6 +5,7 @@
 
 #include <boost/asio/buffer.hpp>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/admin/log.h"
@@ -149,22 +150,55 @@ void Connection::OnWritten(const ErrorCode& error, size_t n) {
 void Connection::Send(std::shared_ptr<const std::string> bytes, storage::Lsn need,
                       std::shared_ptr<const std::atomic<bool>> while_true) {
   if (closed_.load(std::memory_order_relaxed)) return;
-  loop_->Post([self = self(), bytes = std::move(bytes), need, while_true = std::move(while_true)] {
-    if (self->Postponed([self, bytes, need, while_true] { self->Send(bytes, need, while_true); })) return;
-    if (!self->serving()) return;
-    if (while_true == nullptr)
-      self->pushed_ = true;
-    else if (!while_true->load(std::memory_order_relaxed))
-      return;
-    if (!self->held_.empty() || need > self->loop_->dispatcher().released()) {
-      self->Hold(*bytes, need);
-      return self->CheckOutputLimits(SteadyMs());
+  Loop::Errand errand;
+  errand.to = self();
+  errand.bytes = std::move(bytes);
+  errand.need = need;
+  errand.while_true = std::move(while_true);
+  loop_->Give(std::move(errand));
+}
+
+bool Connection::Take(const std::shared_ptr<const std::string>& bytes, storage::Lsn need,
+                      const std::shared_ptr<const std::atomic<bool>>& while_true) {
+  if (in_turn_ && loop_->serving_meanwhile()) {
+    loop_->AfterTurn([self = self(), bytes, need, while_true] {
+      if (self->Take(bytes, need, while_true)) self->SendTaken();
+    });
+    return false;
+  }
+  if (!serving()) return false;
+  if (while_true == nullptr)
+    pushed_ = true;
+  else if (!while_true->load(std::memory_order_relaxed))
+    return false;
+  if (!held_.empty() || need > loop_->dispatcher().released()) {
+    Hold(*bytes, need);
+    CheckOutputLimits(SteadyMs());
+    return false;
+  }
+  queue_.AppendShared(bytes);
+  return !std::exchange(taken_, true);
+}
+
+// Sends what was taken, as far as the socket takes it at once.
+void Connection::SendTaken() {
+  taken_ = false;
+  if (!serving() || queue_.empty()) return;
+  if (!writing_) {
+    const boost::asio::const_buffer front = queue_.Front()[0];
+    ssize_t n = 0;
+    do {
+      n = ::send(socket_->native_handle(), front.data(), front.size(), MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return Close();
+    if (n > 0) {
+      queue_.Consume(static_cast<size_t>(n));
+      loop_->dispatcher().thread_stats().OnWrite(static_cast<size_t>(n));
     }
-    self->queue_.AppendShared(bytes);
-    if (self->queue_.empty()) return;
-    self->CheckOutputLimits(SteadyMs());
-    if (self->serving()) self->StartWrite();
-  });
+  }
+  NoteQueue();
+  CheckOutputLimits(SteadyMs());
+  if (serving() && !queue_.empty()) StartWrite();
 }
 
 // A client that is sent more than it asks for counts as pubsub: refusing to read from it would not

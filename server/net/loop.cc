@@ -2,6 +2,7 @@
 #include "server/net/loop.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "server/net/connection.h"
 
@@ -38,7 +39,10 @@ void Loop::Join() {
   thread_.join();
   context_.restart();
   context_.poll();
-  holding_.clear();  // they hold the loop
+  // They hold the loop.
+  holding_.clear();
+  storage::MutexLock lock(errands_mutex_);
+  errands_.clear();
 }
 
 void Loop::Add(std::shared_ptr<Connection> connection) {
@@ -85,6 +89,42 @@ void Loop::ReleaseHeld() {
   releasing_.clear();
   if (!holding_.empty()) return;
   waiting_.store(release_posted_, std::memory_order_seq_cst);
+}
+
+void Loop::Give(Errand errand) {
+  {
+    storage::MutexLock lock(errands_mutex_);
+    errands_.push_back(std::move(errand));
+    if (errands_.size() > 1) return;  // whoever came first has posted
+  }
+  Post([this] { RunErrands(); });
+}
+
+// What several messages leave for one connection is sent together, but before the connection does anything else. While
+// an errand is run this may be called again (ServeMeanwhile): then the errands behind that one come first.
+void Loop::RunErrands() {
+  {
+    storage::MutexLock lock(errands_mutex_);
+    running_.insert(running_.end(), std::make_move_iterator(errands_.begin()), std::make_move_iterator(errands_.end()));
+    errands_.clear();
+  }
+  while (next_errand_ < running_.size()) {
+    const Errand errand = std::move(running_[next_errand_++]);
+    if (errand.bytes != nullptr) {
+      if (errand.to->Take(errand.bytes, errand.need, errand.while_true)) taken_.push_back(errand.to);
+    } else {
+      SendTaken();
+      errand.to->Continue(errand.resume);
+    }
+  }
+  SendTaken();
+  running_.clear();
+  next_errand_ = 0;
+}
+
+void Loop::SendTaken() {
+  for (const std::shared_ptr<Connection>& connection : taken_) connection->SendTaken();
+  taken_.clear();
 }
 
 // The turn's requests and replies are put aside: its own are views into them.

@@ -20,7 +20,9 @@
 #include "protocol/resp/parser.h"
 #include "server/commands/dispatch.h"
 #include "server/net/asio.h"
+#include "server/session.h"
 #include "server/steady_time.h"
+#include "storage/sync/mutex.h"
 
 namespace idemd::server {
 
@@ -37,6 +39,16 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void Post(Work work) {
     boost::asio::post(context_, std::move(work));
   }
+  // What other threads have for a connection of this loop: bytes to send, or a way to go on.
+  struct Errand {
+    std::shared_ptr<Connection> to;
+    std::shared_ptr<const std::string> bytes;  // null: `resume`
+    storage::Lsn need = storage::kNoLsn;
+    std::shared_ptr<const std::atomic<bool>> while_true;
+    std::function<void(Session& session, std::string& out)> resume;
+  };
+  // Any thread. Errands are run in order; those that came while the loop was busy, in one go.
+  void Give(Errand errand);
   // Any thread: finishes every connection, closing by force what is left at `deadline`, and calls
   // `done` at the end.
   void Stop(std::chrono::steady_clock::time_point deadline, std::function<void()> done);
@@ -76,6 +88,8 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void ScheduleTick();
   void Tick();
   void CheckStopped();
+  void RunErrands();
+  void SendTaken();
 
   // One thread runs it: Asio then skips wake-ups of its own.
   IoContext context_{1};
@@ -90,6 +104,11 @@ class Loop : public std::enable_shared_from_this<Loop> {
   bool release_posted_ = false;
   std::atomic<bool> waiting_{false};      // writer: the loop; readers: whoever calls OnReleased()
   std::atomic<bool> told_{false};         // OnReleased() has posted
+  storage::Mutex errands_mutex_;
+  std::vector<Errand> errands_ ABSL_GUARDED_BY(errands_mutex_);
+  std::vector<Errand> running_;                     // those that RunErrands() is at
+  size_t next_errand_ = 0;                          // of running_
+  std::vector<std::shared_ptr<Connection>> taken_;  // those that took bytes and have not sent them yet
   uint32_t ticks_ = 0;
   bool stopping_ = false;
   bool serving_meanwhile_ = false;

@@ -8,6 +8,8 @@ namespace {
 
 // Longer replies are taken over, shorter ones copied together.
 constexpr size_t kTakeOverBytes = 16 * 1024;
+// Shared bytes that are fewer than this are cheaper to copy than to keep track of.
+constexpr size_t kShareBytes = 2 * 1024;
 
 }  // namespace
 
@@ -20,8 +22,13 @@ void OutputQueue::Append(std::string& out, size_t from) {
     out = std::string();
     return;
   }
-  // A piece may be in the hands of a write that is under way: it may grow, but its bytes must not
-  // move.
+  Room(n).append(out, from, n);
+  out.clear();
+}
+
+// A string that has room for so many more bytes, which are fewer than are taken over. A piece may be in the hands of a
+// write that is under way: it may grow, but its bytes must not move.
+std::string& OutputQueue::Room(size_t n) {
   Piece* piece = pieces_.empty() ? nullptr : pieces_.back().get();
   if (piece == nullptr || piece->shared != nullptr ||
       piece->own.capacity() - piece->own.size() < n) {
@@ -29,13 +36,16 @@ void OutputQueue::Append(std::string& out, size_t from) {
     piece = pieces_.back().get();
     piece->own.reserve(kTakeOverBytes);
   }
-  piece->own.append(out, from, n);
-  out.clear();
+  return piece->own;
 }
 
 void OutputQueue::AppendShared(std::shared_ptr<const std::string> shared) {
   if (shared->empty()) return;
   bytes_ += shared->size();
+  if (shared->size() < kShareBytes) {
+    Room(shared->size()).append(*shared);
+    return;
+  }
   pieces_.push_back(std::make_unique<Piece>(Piece{{}, std::move(shared), 0}));
 }
 

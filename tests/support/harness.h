@@ -31,9 +31,11 @@ namespace idemd::testing {
 // A connection that keeps what is posted to it until the test lets it run.
 class ScriptedPeer final : public server::Peer {
  public:
-  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn,
+  void Send(std::shared_ptr<const std::string> bytes, storage::Lsn lsn,
             std::shared_ptr<const std::atomic<bool>> while_true) override {
-    if (while_true == nullptr || while_true->load()) sent += *bytes;
+    if (while_true != nullptr && !while_true->load()) return;
+    sent += *bytes;
+    need = lsn;
   }
   void Kill() override { killed = true; }
   void Resume(std::function<void(server::Session&, std::string&)> done) override {
@@ -41,6 +43,7 @@ class ScriptedPeer final : public server::Peer {
   }
 
   std::string sent;
+  storage::Lsn need = storage::kNoLsn;  // of what was sent last
   bool killed = false;
   std::vector<std::function<void(server::Session&, std::string&)>> posted;
 };

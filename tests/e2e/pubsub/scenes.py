@@ -493,3 +493,249 @@ EVENTS = r"""
     FLUSHDB
     SET y 1
     FLUSHALL"""
+
+# The same for each type; what is random has one thing to choose from.
+EVENTS_OF_TYPES = {
+    "lists": r"""
+        LPUSH l a
+        RPUSH l b c d e
+        LPUSHX l x
+        LPUSHX nothing x
+        RPUSHX l y
+        RPUSHX nothing y
+        LINSERT l BEFORE b z
+        LINSERT l AFTER nothing z
+        LINSERT nothing AFTER b z
+        LSET l 0 q
+        LSET nothing 0 q
+        LREM l 1 q
+        LREM l 1 nothing
+        LTRIM l 0 -1
+        LTRIM l 1 2
+        LLEN nothing
+        LRANGE nothing 0 1
+        LINDEX nothing 0
+        LPOS nothing a
+        LPOP nothing
+        LPOP l
+        RPOP l
+        RPUSH l 1 2 3 4
+        LPOP l 2
+        RPOP l 2
+        RPUSH l 1 2 3 4
+        LMOVE l m LEFT RIGHT
+        LMOVE l l LEFT RIGHT
+        RPOPLPUSH l m
+        RPOPLPUSH nothing m
+        LMPOP 2 nothing l LEFT
+        LMPOP 1 nothing LEFT
+        BLPOP l m 0
+        BRPOP m 0
+        RPUSH l 1
+        BLMOVE l m LEFT LEFT 0
+        RPUSH l 1
+        BRPOPLPUSH l m 0
+        BLMPOP 0 1 m LEFT COUNT 10
+        RPUSH l 3 1 2
+        SORT l STORE m
+        SORT nothing STORE m
+        SORT nothing
+        LTRIM l 5 6
+        SET s x
+        LPUSH s x
+        DEL s""",
+    "sets": r"""
+        SADD s a b c
+        SADD s a
+        SREM s a x
+        SREM s x
+        SREM nothing x
+        SMOVE s t b
+        SMOVE s t nothing
+        SMOVE nothing t b
+        SMOVE s t c
+        SADD s a b
+        SADD t b c
+        SINTER s nothing
+        SMEMBERS nothing
+        SISMEMBER nothing a
+        SMISMEMBER nothing a b
+        SCARD nothing
+        SRANDMEMBER nothing
+        SRANDMEMBER nothing 2
+        SSCAN nothing 0
+        SINTERCARD 2 s nothing
+        SINTERSTORE u s t
+        SUNIONSTORE u s t
+        SDIFFSTORE u s t
+        SDIFFSTORE u s s
+        SDIFFSTORE u s s
+        SUNION nothing nothing
+        SDIFF nothing s
+        SPOP nothing
+        SPOP nothing 2
+        SADD one x
+        SPOP one
+        SADD one x
+        SPOP one 5
+        SADD one x y
+        SPOP one 2
+        DEL s t""",
+    "hashes": r"""
+        HSET h a 1 b 2
+        HSET h a 1
+        HSET h c 3
+        HMSET h a 1 b 2
+        HSETNX h a 1
+        HSETNX h d 1
+        HGET nothing a
+        HGET h nothing
+        HMGET nothing a b
+        HGETALL nothing
+        HKEYS nothing
+        HVALS nothing
+        HLEN nothing
+        HEXISTS nothing a
+        HSTRLEN nothing a
+        HRANDFIELD nothing
+        HRANDFIELD nothing 2
+        HSCAN nothing 0
+        HINCRBY h a 1
+        HINCRBY h new 1
+        HINCRBYFLOAT h a 1.5
+        HINCRBY h2 a 1
+        HINCRBYFLOAT h3 a 1.5
+        HDEL h a nothing
+        HDEL h nothing
+        HDEL nothing a
+        HDEL h b c d new
+        COPY h2 h
+        RENAME h h2
+        DEL h2 h3""",
+    "sorted sets": r"""
+        ZADD z 1 a 2 b
+        ZADD z 1 a
+        ZADD z 3 a
+        ZADD z NX 4 a
+        ZADD z XX 4 c
+        ZADD z XX CH 5 a
+        ZADD z INCR 1 a
+        ZADD z NX INCR 1 a
+        ZINCRBY z 1 a
+        ZINCRBY z 1 c
+        ZINCRBY y 1 c
+        ZREM z c nothing
+        ZREM z nothing
+        ZREM nothing a
+        ZCARD nothing
+        ZSCORE nothing a
+        ZMSCORE nothing a
+        ZRANK nothing a
+        ZREVRANK nothing a
+        ZCOUNT nothing 0 1
+        ZLEXCOUNT nothing - +
+        ZRANGE nothing 0 1
+        ZREVRANGE nothing 0 1
+        ZRANGEBYSCORE nothing 0 1
+        ZRANGEBYLEX nothing - +
+        ZRANDMEMBER nothing
+        ZSCAN nothing 0
+        ZPOPMIN nothing
+        ZPOPMIN y
+        ZADD y 1 a 2 b 3 c 4 d
+        ZPOPMAX y
+        ZPOPMIN y 2
+        ZMPOP 2 nothing y MIN
+        ZADD y 1 a 2 b 3 c 4 d 5 e
+        ZREMRANGEBYRANK y 0 0
+        ZREMRANGEBYRANK y 10 20
+        ZREMRANGEBYSCORE y 2 3
+        ZREMRANGEBYSCORE y 100 200
+        ZREMRANGEBYLEX y [d [d
+        ZREMRANGEBYLEX nothing - +
+        ZREMRANGEBYSCORE y -inf +inf
+        ZADD y 1 a 2 b
+        ZUNIONSTORE u 2 y z
+        ZINTERSTORE u 2 y z
+        ZINTERSTORE u 2 y nothing
+        ZINTERSTORE u 2 y nothing
+        ZDIFFSTORE u 2 y nothing
+        ZRANGESTORE u y 0 -1
+        ZRANGESTORE u nothing 0 -1
+        ZUNION 2 y nothing
+        ZINTER 2 nothing y
+        ZDIFF 2 nothing y
+        ZINTERCARD 2 y nothing
+        BZPOPMIN y 0
+        BZPOPMAX y 0
+        ZADD y 1 a
+        BZMPOP 0 1 y MIN
+        DEL z""",
+    "streams": r"""
+        XADD x 1-1 f v
+        XADD x 2-1 f v
+        XADD x 1-1 f v
+        XADD x MAXLEN 1 3-1 f v
+        XADD nothing NOMKSTREAM * f v
+        XLEN nothing
+        XRANGE nothing - +
+        XREVRANGE nothing + -
+        XREAD COUNT 1 STREAMS nothing 0
+        XGROUP CREATE x g 0
+        XGROUP CREATE x g 0
+        XGROUP CREATE y g 0 MKSTREAM
+        XGROUP CREATECONSUMER x g alice
+        XGROUP CREATECONSUMER x g alice
+        XREADGROUP GROUP g bob COUNT 1 STREAMS x >
+        XREADGROUP GROUP g bob COUNT 1 STREAMS x >
+        XACK x g 3-1
+        XACK x g 3-1
+        XADD x 4-1 f v
+        XREADGROUP GROUP g bob COUNT 1 STREAMS x >
+        XCLAIM x g carol 0 4-1
+        XAUTOCLAIM x g dave 0 0
+        XPENDING x g
+        XGROUP SETID x g 0
+        XGROUP DELCONSUMER x g alice
+        XGROUP DELCONSUMER x g nobody
+        XGROUP DESTROY x g
+        XGROUP DESTROY x g
+        XDEL x 4-1
+        XDEL x 9-9
+        XDEL nothing 1-1
+        XADD x 5-1 f v
+        XADD x 6-1 f v
+        XTRIM x MAXLEN 1
+        XTRIM x MAXLEN 1
+        XTRIM nothing MAXLEN 1
+        XSETID x 10-1
+        XINFO STREAM nothing
+        DEL x y""",
+    "hyperloglogs": r"""
+        PFADD p a b
+        PFADD p a
+        PFADD q
+        PFADD q
+        PFCOUNT p nothing
+        PFCOUNT nothing
+        PFMERGE r p q
+        PFMERGE r""",
+    "geo": r"""
+        GEOADD g 13.361389 38.115556 palermo
+        GEOADD g 13.361389 38.115556 palermo
+        GEOPOS nothing a
+        GEODIST nothing a b
+        GEOHASH nothing a
+        GEOSEARCH nothing FROMLONLAT 15 37 BYRADIUS 200 km
+        GEOSEARCHSTORE h g FROMLONLAT 15 37 BYRADIUS 200 km
+        GEOSEARCHSTORE h nothing FROMLONLAT 15 37 BYRADIUS 200 km
+        GEORADIUS g 15 37 200 km STORE h
+        GEORADIUS nothing 15 37 200 km STORE h
+        DEL g""",
+    "scripts": r"""
+        EVAL return\x20redis.call('set',KEYS[1],ARGV[1]) 1 k v
+        EVAL return\x20redis.call('get',KEYS[1]) 1 nothing
+        EVAL redis.call('incr',KEYS[2])\x20return\x20redis.call('del',KEYS[1]) 2 k n
+        EVAL redis.call('publish','__key','x')\x20return\x20redis.call('incr',KEYS[1]) 1 n
+        EVAL return\x20redis.call('get','undeclared') 0""",
+}

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "server/commands/pause.h"
@@ -44,6 +46,7 @@ TEST_F(TrackingCommandsTest, AReadIsRememberedUntilTheKeyChanges) {
   EXPECT_EQ(Do("GET k"), "\"1\"");
   Other("SET k 2");
   EXPECT_EQ(Sent(), "[\"invalidate\" [\"k\"]]");
+  EXPECT_EQ(me->peer->need, log.released());  // told with the write that it tells of
   Other("SET k 3");
   EXPECT_EQ(Sent(), "");
   EXPECT_EQ(Do("GET k"), "\"3\"");
@@ -172,6 +175,63 @@ TEST_F(TrackingCommandsTest, APauseOnlyGetsLongerAndStricter) {
   EXPECT_TRUE(services.pause->on());
   services.pause->End();
   EXPECT_FALSE(services.pause->Holds(kWrite));
+}
+
+// Counts what it is sent; from any thread.
+class CountingPeer final : public Peer {
+ public:
+  void Send(std::shared_ptr<const std::string>, storage::Lsn, std::shared_ptr<const std::atomic<bool>>) override {
+    sent.fetch_add(1);
+  }
+  void Kill() override {}
+  void Resume(std::function<void(Session&, std::string&)>) override {}
+  std::atomic<int> sent{0};
+};
+
+TEST_F(TrackingCommandsTest, NoChangeFallsBetweenAReadAndItsBeingRemembered) {
+  constexpr int kWrites = 20'000;
+  std::atomic<bool> written{false};
+  std::thread writer([&] {
+    Dispatcher own(services);
+    const auto client = Connect();
+    const std::string request = "*2\r\n$4\r\nINCR\r\n$1\r\nk\r\n";
+    for (int i = 0; i < kWrites; ++i) {
+      protocol::Parser parser;
+      protocol::Batch batch;
+      parser.Parse(request, protocol::ParserLimits(), 1, batch);
+      std::string out;
+      own.Run(client->session, batch, 0, SIZE_MAX, out);
+    }
+    written.store(true);
+  });
+  Session session;
+  const auto peer = std::make_shared<CountingPeer>();
+  peer->info().id = 1000;
+  peer->info().resp = 3;
+  session.peer = peer;
+  session.resp = 3;
+  services.tracking->Enable(session, {});
+  Dispatcher own(services);
+  const std::string request = "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
+  bool last = false;
+  while (!last) {
+    last = written.load();
+    const int before = peer->sent.load();
+    protocol::Parser parser;
+    protocol::Batch batch;
+    parser.Parse(request, protocol::ParserLimits(), 1, batch);
+    std::string out;
+    own.Run(session, batch, 0, SIZE_MAX, out);
+    const std::string value = idemd::testing::Readable(out);
+    while (!last && peer->sent.load() == before && !written.load()) std::this_thread::yield();
+    // Not told of a change: there was none since.
+    if (peer->sent.load() == before) {
+      EXPECT_EQ(value, absl::StrCat("\"", kWrites, "\""));
+      break;
+    }
+  }
+  writer.join();
+  own.Closed(session);
 }
 
 }  // namespace

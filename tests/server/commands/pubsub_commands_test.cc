@@ -145,6 +145,29 @@ TEST_F(PubSubTest, KeyspaceEventsAreMessages) {
   EXPECT_FALSE(store.WantsEvent(storage::EventClass::kGeneric));
 }
 
+TEST_F(PubSubTest, WhatIsToldOfAWriteNeedsTheWrite) {
+  const auto other = Another();
+  Do(*other, "SUBSCRIBE c __keyevent@0__:set __keyevent@0__:expired");
+  events_.SetKeyspaceEvents(~storage::EventClasses{0});
+  Do("SET a 1");
+  EXPECT_EQ(other->peer->need, log.released());
+  Do("MULTI");
+  Do("PUBLISH c x");
+  Do("SET a 2 PX 10");
+  Do("EXEC");
+  EXPECT_EQ(other->peer->need, log.released());
+  Do("DEL b");
+  Do("SET b 1");
+  Sent(*other);
+  Do("PUBLISH c what-was-done-before-is-safe");
+  EXPECT_EQ(Sent(*other), "[\"message\" \"c\" \"what-was-done-before-is-safe\"]");
+  EXPECT_EQ(other->peer->need, me->session.need);
+  EXPECT_EQ(other->peer->need, log.released());
+  Pass(100);
+  EXPECT_EQ(Sent(*other), "[\"message\" \"__keyevent@0__:expired\" \"a\"]");
+  EXPECT_EQ(other->peer->need, log.released());
+}
+
 TEST_F(PubSubTest, NothingIsToldWhileNobodyListens) {
   events_.SetKeyspaceEvents(~storage::EventClasses{0});
   EXPECT_FALSE(store.WantsEvent(storage::EventClass::kString));

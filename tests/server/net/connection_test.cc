@@ -2,6 +2,10 @@
 // clients, waiting.
 #include "server/net/connection.h"
 
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/server/net/net_fixture.h"
@@ -253,6 +257,91 @@ TEST_F(ConnectionTest, SentBytesComeInOrderAndCountAsPubsub) {
   const auto large = std::make_shared<const std::string>(1 << 20, 'z');
   for (int i = 0; i < 40; ++i) clients_.SendToMonitors(large, 0);
   EXPECT_TRUE(Eventually([&] { return clients_.monitors() == 0; }));
+}
+
+std::shared_ptr<const std::string> Shared(absl::string_view text) {
+  return std::make_shared<const std::string>(text.data(), text.size());
+}
+
+TEST_F(ConnectionTest, WhatIsSentWaitsForTheLogAndKeepsItsPlace) {
+  Start();
+  Client client = Connect();
+  client.Send("PING\r\n");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+  const std::shared_ptr<Peer> peer = clients_.All()[0];
+  peer->Send(Shared("+first\r\n"), 5);
+  peer->Send(Shared("+second\r\n"), 7);
+  peer->Send(Shared("+third\r\n"), 0);
+  client.Send("PING\r\n");
+  const size_t held = std::string("+first\r\n+second\r\n+third\r\n+PONG\r\n").size();
+  EXPECT_TRUE(Eventually([&] { return peer->info().output_bytes == held; }));
+  log_.ReleaseTo(5);
+  server_->OnReleased();
+  EXPECT_EQ(client.Line(), "+first\r\n");
+  EXPECT_TRUE(Eventually([&] { return peer->info().output_bytes == held - 8; }));
+  log_.ReleaseTo(7);
+  server_->OnReleased();
+  for (const char* line : {"+second\r\n", "+third\r\n", "+PONG\r\n"}) EXPECT_EQ(client.Line(), line);
+}
+
+TEST_F(ConnectionTest, WhatIsNotWantedAnyMoreIsNotSent) {
+  Start();
+  Client client = Connect();
+  client.Send("PING\r\n");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+  const std::shared_ptr<Peer> peer = clients_.All()[0];
+  const auto wanted = std::make_shared<std::atomic<bool>>(true);
+  const auto unwanted = std::make_shared<std::atomic<bool>>(false);
+  peer->Send(Shared("+one\r\n"), 0, wanted);
+  peer->Send(Shared("+two\r\n"), 0, unwanted);
+  peer->Send(Shared("+three\r\n"), 0, wanted);
+  EXPECT_EQ(client.Line(), "+one\r\n");
+  EXPECT_EQ(client.Line(), "+three\r\n");
+}
+
+TEST_F(ConnectionTest, AnAnswerFromElsewhereKeepsItsPlaceAmongMessages) {
+  Start();
+  Client client = Connect();
+  client.Send(Request({"BLOCK"}) + Request({"ECHO", "next"}));
+  ASSERT_TRUE(Eventually([&] { return blocked() == 1; }));
+  const std::shared_ptr<Peer> peer = clients_.All()[0];
+  peer->Send(Shared("+before\r\n"));
+  Unblock(0, "+woken\r\n");
+  peer->Send(Shared("+behind\r\n"));
+  // The next request goes on with the answer.
+  for (const char* line : {"+before\r\n", "+woken\r\n", "$4\r\n", "next\r\n", "+behind\r\n"})
+    EXPECT_EQ(client.Line(), line);
+}
+
+TEST_F(ConnectionTest, ManyThreadsSendToManyConnectionsInOrder) {
+  constexpr int kMessages = 500;
+  Start("io-threads 2\n");
+  std::vector<Client> receivers;
+  for (int i = 0; i < 8; ++i) {
+    receivers.push_back(Connect());
+    receivers.back().Send("PING\r\n");
+    EXPECT_EQ(receivers.back().Line(), "+PONG\r\n");
+  }
+  std::vector<std::thread> senders;
+  for (int t = 0; t < 3; ++t) {
+    senders.emplace_back([this, t] {
+      const std::vector<std::shared_ptr<Peer>> peers = clients_.All();
+      for (int i = 0; i < kMessages; ++i) {
+        // Now and then one that is not copied.
+        const std::string text = absl::StrCat("+", t, " ", i, std::string(i % 50 == 0 ? 5'000 : 0, 'x'), "\r\n");
+        for (const auto& peer : peers) peer->Send(Shared(text));
+      }
+    });
+  }
+  for (Client& receiver : receivers) {
+    int next[3] = {};
+    for (int i = 0; i < 3 * kMessages; ++i) {
+      const std::string line = receiver.Line();
+      const int t = line[1] - '0';
+      ASSERT_EQ(std::atoi(line.c_str() + 3), next[t]++) << line.substr(0, 20);
+    }
+  }
+  for (std::thread& sender : senders) sender.join();
 }
 
 TEST_F(ConnectionTest, AnIdleConnectionGivesItsBufferBackAndStillAnswers) {

@@ -65,6 +65,21 @@ class Client {
 // *n $len word ...
 std::string Request(const std::vector<absl::string_view>& words);
 
+// Keeps nothing; what may be revealed is what the test says.
+class SteppedLog final : public storage::EffectLog {
+ public:
+  bool wants_effects() const override { return false; }
+  storage::Lsn Append(absl::Span<const storage::Effect>) override { return storage::kNoLsn; }
+  void ReserveFences(uint64_t) override {}
+  storage::Lsn released() const override { return released_.load(); }
+  void Release(storage::Lsn) override {}
+  absl::Status Refusal() const override { return absl::OkStatus(); }
+  void ReleaseTo(storage::Lsn lsn) { released_.store(lsn); }
+
+ private:
+  std::atomic<storage::Lsn> released_{storage::kNoLsn};
+};
+
 // Commands of the test's own: PING, ECHO x, FILL n (n bytes), BLOCK (waits for Unblock()), CLOSE
 // (answers and closes), COUNT (of all commands executed), and MONITOR.
 class NetTest : public ::testing::Test {
@@ -89,7 +104,7 @@ class NetTest : public ::testing::Test {
   int port_ = 0;
   std::string unix_path_;
   storage::FakeClock clock_;
-  storage::NullLog log_;
+  SteppedLog log_;
   storage::Store store_{clock_, log_};
   storage::TokenMint tokens_{storage::TokenMint::NewKey()};
   Settings settings_;
