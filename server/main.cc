@@ -406,6 +406,7 @@ int Serve(Settings& settings) {
   if (!loaded) LogNotice("Accepting connections; the data is still being loaded");
   const PidFile pid_file(settings.Text("pidfile"));
 
+  // Callers that wait at a key hear, too, that it has expired.
   store.SetOnReady([&services](std::vector<storage::ReadyKey> ready) { ServeBlocked(services, std::move(ready)); });
   std::optional<Ticker> sweeper;
   sweeper.emplace([&] {

@@ -130,7 +130,11 @@ class Unit {
   Collection& CreateCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> empty);
   // After a change: `command` is the write that makes the same of what the key held before, absolute and without options that
   // depend on anything else. It may be called several times for one EditCollection(). A collection that is gone() is removed: true.
-  bool CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command);
+  // Of what is only kept beside the elements (how far a stream's groups are) the log alone may be told: who watches the key, or
+  // is blocked at it, does not notice.
+  enum class Told : uint8_t { kEverybody, kLog };
+  bool CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command,
+                         Told told = Told::kEverybody);
   // Puts a whole collection at `key`, whatever is there.
   void SetCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> value, int64_t deadline_ms);
   // Makes room for `keys` keys, of which `inlined` can be kept inline, in the shard of `key`, where the database has none yet.
@@ -207,6 +211,7 @@ class Unit {
     bool deadline;  // it was changed, and the value not as a whole
     enum class Value : uint8_t { kSame, kDelta, kWhole } value;
     uint32_t first_delta, last_delta;  // of kDelta, in deltas_
+    bool noticed = false;              // not by the log alone
   };
   // A command that a change of a collection amounted to, in RESP (delta_text_).
   struct Delta {
@@ -238,8 +243,8 @@ class Unit {
   void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why = "");
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
   void MarkPending(Shard& shard, uint64_t hash);
-  void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "");
-  void NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command);
+  void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "", Told told = Told::kEverybody);
+  void NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command, Told told);
   Change* LastChangeOf(DbIndex db, const HashedKey& key);
   HashedKey KeyOf(const Change& change) const {
     return HashedKey(absl::string_view(texts_.data() + change.text_at, change.text_size), change.hash);

@@ -260,9 +260,9 @@ void Unit::MarkPending(Shard& shard, uint64_t hash) {
 }
 
 // Nobody wants to know: then a change needs no copy of its key. Nobody can begin to while the shard's lock is held.
-void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why) {
+void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why, Told told) {
   ++changes_;
-  Notify(EventClass::kChanged, why, db, key.bytes);
+  if (told == Told::kEverybody) Notify(EventClass::kChanged, why, db, key.bytes);
   if (!store_.impl_->Logs() && !shard.observed()) return;
   // Mostly it is the last one, again. What is told twice is told right; only commands are put to what was told before.
   Change* change = kind == Kind::kCollection || changed_.empty() ? LastChangeOf(db, key) : &changed_.back();
@@ -273,7 +273,9 @@ void Unit::NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind,
     texts_.insert(texts_.end(), key.bytes.begin(), key.bytes.end());
     changed_.push_back({&shard, db, key.hash, at, key.bytes.size(), false, Change::Value::kSame, kNoDelta, kNoDelta});
     change = &changed_.back();
-  } else {
+  }
+  if (told == Told::kEverybody) {
+    change->noticed = true;
     touched_ = std::min(touched_, static_cast<size_t>(change - changed_.data()));
   }
   switch (kind) {
@@ -484,7 +486,7 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
   return {fresh->buffer().data, size};
 }
 
-bool Unit::CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command) {
+bool Unit::CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command, Told told) {
   Shard& shard = ShardOf(key);
   const Item item = shard.tables[db].load(std::memory_order_relaxed)->Find(key);
   Holder& holder = item.entry->holder();
@@ -495,7 +497,7 @@ bool Unit::CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const 
     RemoveItem(shard, db, key);
     return true;
   }
-  if (!command.empty()) NoteDelta(shard, db, key, command);
+  if (!command.empty()) NoteDelta(shard, db, key, command, told);
   return false;
 }
 

@@ -31,7 +31,7 @@ void Unit::NoteReady(Shard& shard, const std::string& name) {
 // What the unit leaves behind counts, not what it did on the way.
 void Unit::CollectReady() {
   for (const Change& change : changed_) {
-    if (change.shard->blocked.empty()) continue;
+    if (!change.noticed || change.shard->blocked.empty()) continue;
     const std::string name = WaitLines::Name(change.db, KeyOf(change).bytes);
     if (change.shard->blocked.Contains(name)) NoteReady(*change.shard, name);
   }

@@ -43,8 +43,8 @@ Unit::Change* Unit::LastChangeOf(DbIndex db, const HashedKey& key) {
 }
 
 // Puts the command to those that the key's change consists of, unless the whole value is told anyway.
-void Unit::NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command) {
-  NoteChange(shard, db, key, Kind::kCollection);
+void Unit::NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command, Told told) {
+  NoteChange(shard, db, key, Kind::kCollection, "", told);
   if (!store_.impl_->Logs()) return;
   Change& change = *LastChangeOf(db, key);
   if (change.value != Change::Value::kDelta) return;

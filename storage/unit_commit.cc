@@ -59,7 +59,7 @@ void Unit::ServeWaiters() {
   const size_t changes = changed_.size();
   for (size_t i = 0; i < changes; ++i) {
     const Change change = changed_[i];
-    if (!change.shard->lines.empty()) ServeLine(*change.shard, WaitLines::Name(change.db, KeyOf(change).bytes));
+    if (change.noticed && !change.shard->lines.empty()) ServeLine(*change.shard, WaitLines::Name(change.db, KeyOf(change).bytes));
   }
   if (!serve_all_) return;
   for (Shard& shard : store_.impl_->shards)
@@ -145,7 +145,7 @@ void Unit::UnwatchKey(DbIndex db, const HashedKey& key, const Watch& watch) {
 void Unit::TouchWatches() {
   for (; touched_ < changed_.size(); ++touched_) {
     const Change& change = changed_[touched_];
-    if (!change.shard->watched.empty()) change.shard->watched.Touch(WaitLines::Name(change.db, KeyOf(change).bytes));
+    if (change.noticed && !change.shard->watched.empty()) change.shard->watched.Touch(WaitLines::Name(change.db, KeyOf(change).bytes));
   }
 }
 

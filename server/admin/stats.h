@@ -80,6 +80,8 @@ struct alignas(64) ThreadStats {
     if (failed) c.failed.Add(1);
     c.classes[LatencyClasses::ClassOf(usec)].Add(1);
   }
+  // A command that was counted when it began to wait ended with an error.
+  void OnFailed(uint32_t ordinal) { Command(ordinal).failed.Add(1); }
   // `n` alike commands of one pipeline that were timed together, `usec` in all; none failed.
   void OnCommands(uint32_t ordinal, uint64_t n, int64_t usec);
   // Refused before it ran (arity, rights, memory).

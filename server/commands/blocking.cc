@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "protocol/errors.h"
+#include "server/admin/stats.h"
 #include "server/commands/session_waiter.h"
+#include "server/commands/table.h"
 
 namespace idemd::server {
 
@@ -28,7 +30,9 @@ class BlockedCaller final : public SessionWaiter {
         db_(c.db()),
         wants_(call.wants),
         waits_at_(call.keys.size()),
-        serve_(call.serve) {
+        serve_(call.serve),
+        thread_stats_(c.thread_stats),
+        ordinal_(c.services.commands.EntryOf(*c.spec).ordinal) {
     minds_absence = call.minds_absence;
     size_t bytes = 0;
     for (const HashedKey& key : call.keys) bytes += key.bytes.size();
@@ -61,7 +65,12 @@ class BlockedCaller final : public SessionWaiter {
     return true;
   }
   void Deliver(storage::Lsn need) {
-    Resume(need, [reply = std::move(reply_)](Session&, protocol::Writer& out) { out.buffer().append(reply); });
+    Resume(need, [reply = std::move(reply_), stats = thread_stats_, ordinal = ordinal_](Session&, protocol::Writer& out) {
+      out.buffer().append(reply);
+      if (reply[0] != '-') return;
+      stats->OnError(absl::string_view(reply).substr(1, reply.find(' ') - 1));
+      stats->OnFailed(ordinal);
+    });
   }
 
   void WaitIsOver() override { End(false); }
@@ -97,6 +106,8 @@ class BlockedCaller final : public SessionWaiter {
   const storage::ValueType wants_;
   const size_t waits_at_;  // of keys_: so many from the front
   const std::function<void(Turn&)> serve_;
+  ThreadStats* const thread_stats_;  // of the connection's thread, which alone writes them
+  const uint32_t ordinal_;
   std::string texts_;
   std::vector<HashedKey> keys_;
   std::string reply_;

@@ -188,7 +188,7 @@ void SetId(Context& c) {
     stream.SetMaxDeletedId(max_deleted);
     log.Add("MAXDELETEDID").Add(max_deleted);
   }
-  changed.Changed(log.words());
+  changed.GroupChanged(log.words());
   changed.Notify("xsetid");
   c.reply.Ok();
 }

@@ -21,7 +21,7 @@ void ClaimLog::Flush() {
   log.Add("XCLAIM").Add(key_.key.bytes).Add(group_name_).Add(consumer_name_).Add("0");
   for (const StreamId id : ids_) log.Add(id);
   log.Add("TIME").Add(delivered_ms_).Add("RETRYCOUNT").Add(static_cast<int64_t>(deliveries_)).Add("FORCE").Add("JUSTID");
-  key_.Changed(log.words());
+  key_.GroupChanged(log.words());
   ids_.clear();
 }
 
@@ -29,7 +29,7 @@ void LogGroupRead(const StreamKey& key, absl::string_view group_name, const Stre
   LogWords log;
   log.Add("XGROUP").Add("SETID").Add(key.key.bytes).Add(group_name).Add(group.last_id);
   log.Add("ENTRIESREAD").Add(group.entries_read);
-  key.Changed(log.words());
+  key.GroupChanged(log.words());
 }
 
 StreamGroup::Consumer& SeeConsumer(const StreamKey& key, absl::string_view group_name, StreamGroup& group,
@@ -40,7 +40,7 @@ StreamGroup::Consumer& SeeConsumer(const StreamKey& key, absl::string_view group
     return *known;
   }
   StreamGroup::Consumer& consumer = group.AddConsumer(consumer_name, now_ms);
-  key.Changed({"XGROUP", "CREATECONSUMER", key.key.bytes, group_name, consumer_name});
+  key.GroupChanged({"XGROUP", "CREATECONSUMER", key.key.bytes, group_name, consumer_name});
   key.Notify("xgroup-createconsumer");
   return consumer;
 }
@@ -69,7 +69,7 @@ void DeliverNew(const Delivery& delivery, protocol::Writer& reply) {
   if (entries != 0) {
     LogGroupRead(delivery.key, delivery.group_name, group);
   } else {
-    delivery.key.Changed();
+    delivery.key.GroupChanged();
   }
 }
 
@@ -98,7 +98,7 @@ void DeliverPending(const Delivery& delivery, StreamId after, protocol::Writer& 
     }
   }
   reply.InsertArray(mark, entries);
-  delivery.key.Changed();
+  delivery.key.GroupChanged();
 }
 
 }  // namespace idemd::server

@@ -84,7 +84,7 @@ void Create(Context& c) {
   const StreamKey changed{c.unit, c.db(), key};
   Stream& stream = found != nullptr ? changed.Edit() : changed.Create();
   stream.AddGroup(c.words[3], id, options.entries_read);
-  changed.Changed(log.words());
+  changed.GroupChanged(log.words());
   changed.Notify("xgroup-create");
   c.reply.Ok();
 }
@@ -127,7 +127,7 @@ void CreateConsumer(Context& c) {
   StreamGroup& group = *changed.Edit().FindGroup(c.words[3]);
   const bool fresh = group.FindConsumer(c.words[4]) == nullptr;
   if (fresh) SeeConsumer(changed, c.words[3], group, c.words[4]);
-  changed.Changed();
+  changed.GroupChanged();
   c.reply.Integer(fresh ? 1 : 0);
 }
 
@@ -139,7 +139,7 @@ void DelConsumer(Context& c) {
   const bool known = group.FindConsumer(c.words[4]) != nullptr;
   const uint64_t pending = group.RemoveConsumer(c.words[4]);
   const absl::string_view log[] = {"XGROUP", "DELCONSUMER", c.words[2], c.words[3], c.words[4]};
-  changed.Changed(known ? absl::MakeConstSpan(log) : Stream::Words());
+  changed.GroupChanged(known ? absl::MakeConstSpan(log) : Stream::Words());
   if (known) changed.Notify("xgroup-delconsumer");
   c.reply.Integer(static_cast<int64_t>(pending));
 }
@@ -162,7 +162,7 @@ void Ack(Context& c) {
     log.Add(id);
     ++acknowledged;
   }
-  changed.Changed(acknowledged != 0 ? log.words() : Stream::Words());
+  changed.GroupChanged(acknowledged != 0 ? log.words() : Stream::Words());
   c.reply.Integer(acknowledged);
 }
 

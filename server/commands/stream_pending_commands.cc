@@ -171,7 +171,7 @@ class Claimer {
     claims_.Flush();
     LogWords log;
     log.Add("XACK").Add(c_.words[1]).Add(c_.words[2]).Add(id);
-    key_.Changed(log.words());
+    key_.GroupChanged(log.words());
     return true;
   }
 
@@ -192,7 +192,7 @@ class Claimer {
   // The log is told all.
   void Finish() {
     claims_.Flush();
-    key_.Changed();
+    key_.GroupChanged();
   }
 
  private:

@@ -1,9 +1,11 @@
-// XREAD and XREADGROUP: what several streams have behind an ID, or behind what a group was given.
+// XREAD and XREADGROUP: what several streams have behind an ID, or behind what a group was given; with BLOCK, as soon as one
+// of them has something.
 #include <optional>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/commands/blocking.h"
 #include "server/commands/groups.h"
 #include "server/commands/stream_args.h"
 #include "server/commands/stream_delivery.h"
@@ -40,10 +42,10 @@ bool Refuse(Context& c, absl::string_view error) {
   return false;
 }
 
-bool ReadTimeout(Context& c, size_t i, std::optional<int64_t>* block_ms) {
+bool ReadBlock(Context& c, size_t i, std::optional<int64_t>* block_ms) {
   int64_t ms = 0;
   if (!c.Int(i, &ms, "ERR timeout is not an integer or out of range")) return false;
-  if (ms < 0) return Refuse(c, "ERR timeout is negative");
+  if (ms < 0) return Refuse(c, protocol::errors::kTimeoutNegative);
   *block_ms = ms;
   return true;
 }
@@ -54,7 +56,9 @@ bool ReadOptions(Context& c, ReadRequest* request) {
     const absl::string_view word = c.words[i];
     const size_t more = c.words.size() - i - 1;
     if (more >= 1 && absl::EqualsIgnoreCase(word, "block")) {
-      if (!ReadTimeout(c, ++i, &request->block_ms)) return false;
+      if (c.session.in_script)
+        return Refuse(c, absl::StrCat("ERR ", c.words[0], " command is not allowed with BLOCK option from scripts"));
+      if (!ReadBlock(c, ++i, &request->block_ms)) return false;
     } else if (more >= 1 && absl::EqualsIgnoreCase(word, "count")) {
       if (!c.Int(++i, &request->count)) return false;
       request->count = std::max<int64_t>(request->count, 0);
@@ -124,22 +128,29 @@ bool ReadAllWanted(Context& c, const ReadRequest& request, AllWanted* all) {
   return true;
 }
 
+// Whether there is anything behind what the caller has seen.
+bool HasNews(const Stream& stream, const Wanted& wanted, const StreamGroup* group) {
+  const StreamId after = wanted.after ? *wanted.after : group->last_id;
+  return stream.length() != 0 && stream.last_entry_id() > after;
+}
+
+void ReplyNews(protocol::Writer& reply, const Stream& stream, const Wanted& wanted, uint64_t count) {
+  StreamId start = *wanted.after;
+  start.Increment();
+  ReplyRange(reply, stream, start, StreamId::Max(), count, StreamCursor::Direction::kForward);
+}
+
 // Writes what one stream has: its name and the entries. False: it has nothing, and nothing was written.
 bool ServeStream(Context& c, const ReadRequest& request, const Wanted& wanted) {
   const Stream* stream = nullptr;
   if (!FindStream(c, wanted.key, &stream) || stream == nullptr) return false;
   const bool history = request.of_group && wanted.after.has_value();
-  if (!history) {
-    const StreamId after = wanted.after ? *wanted.after : stream->FindGroup(request.group)->last_id;
-    if (stream->length() == 0 || stream->last_entry_id() <= after) return false;
-  }
+  if (!history && !HasNews(*stream, wanted, stream->FindGroup(request.group))) return false;
   if (c.reply.resp() == 2) c.reply.Array(2);
   c.reply.Bulk(wanted.key.bytes);
   const auto count = static_cast<uint64_t>(request.count);
   if (!request.of_group) {
-    StreamId start = *wanted.after;
-    start.Increment();
-    ReplyRange(c.reply, *stream, start, StreamId::Max(), count, StreamCursor::Direction::kForward);
+    ReplyNews(c.reply, *stream, wanted, count);
     return true;
   }
   const StreamKey key{c.unit, c.db(), wanted.key};
@@ -148,17 +159,110 @@ bool ServeStream(Context& c, const ReadRequest& request, const Wanted& wanted) {
   return true;
 }
 
+// --- waiting
+
+// A caller that waits, with copies of its words.
+struct BlockedRead {
+  bool of_group = false;
+  std::string group, consumer;
+  uint64_t count = 0;
+  bool acknowledged = false;
+  std::vector<std::pair<std::string, std::optional<StreamId>>> streams;
+
+  void Serve(Turn& turn) const;
+  void ServeGroup(Turn& turn, const Stream* stream) const;
+};
+
+// The head of a reply with one stream.
+void ReplyOne(Turn& turn) {
+  if (turn.reply.resp() == 2) {
+    turn.reply.Array(1);
+    turn.reply.Array(2);
+  } else {
+    turn.reply.Map(1);
+  }
+  turn.reply.Bulk(turn.key.bytes);
+}
+
+void BlockedRead::Serve(Turn& turn) const {
+  const storage::KeyView view = turn.unit.Find(turn.db, turn.key);
+  const bool there = view.type == storage::ValueType::kStream;
+  const Stream* const stream = there ? static_cast<const Stream*>(view.collection) : nullptr;
+  if (of_group) return ServeGroup(turn, stream);
+  if (stream == nullptr) return;
+  // Of a key that was named twice the first ID counts.
+  for (const auto& [key, after] : streams) {
+    if (key != turn.key.bytes) continue;
+    const Wanted wanted{turn.key, after};
+    if (!HasNews(*stream, wanted, nullptr) || !turn.Take()) return;
+    ReplyOne(turn);
+    return ReplyNews(turn.reply, *stream, wanted, count);
+  }
+}
+
+// A consumer does not wait on for a group that is gone.
+void BlockedRead::ServeGroup(Turn& turn, const Stream* stream) const {
+  if (stream == nullptr) {
+    if (turn.Take()) turn.reply.Error("UNBLOCKED the stream key no longer exists");
+    return;
+  }
+  const StreamGroup* const found = stream->FindGroup(group);
+  if (found == nullptr) {
+    if (turn.Take()) turn.reply.Error("NOGROUP the consumer group this client was blocked on no longer exists");
+    return;
+  }
+  if (!HasNews(*stream, {turn.key, std::nullopt}, found) || !turn.Take()) return;
+  ReplyOne(turn);
+  const StreamKey key{turn.unit, turn.db, turn.key};
+  DeliverNew({key, group, consumer, count, acknowledged}, turn.reply);
+}
+
+void BlockUntilNews(Context& c, const ReadRequest& request, const AllWanted& all) {
+  constexpr uint64_t kUsualCount = 1000;  // whoever waited with a low ID gets no more than this at once
+  BlockedRead blocked;
+  blocked.of_group = request.of_group;
+  blocked.group = std::string(request.group);
+  blocked.consumer = std::string(request.consumer);
+  blocked.count = request.count == 0 ? kUsualCount : static_cast<uint64_t>(request.count);
+  blocked.acknowledged = request.acknowledged;
+  absl::InlinedVector<HashedKey, 4> keys;
+  for (const Wanted& wanted : all) {
+    keys.push_back(wanted.key);
+    blocked.streams.emplace_back(wanted.key.bytes, wanted.after);
+  }
+  BlockOn(c, {.keys = keys,
+              .timeout_ms = *request.block_ms,
+              .wants = storage::ValueType::kStream,
+              .minds_absence = request.of_group,
+              .serve = [blocked = std::move(blocked)](Turn& turn) { blocked.Serve(turn); }});
+}
+
+// Where there is something new, consumers that have waited for longer get it first. True: the locks are gone.
+bool LetOthersFirst(Context& c, const ReadRequest& request, const AllWanted& all) {
+  if (!request.of_group) return false;
+  for (const Wanted& wanted : all) {
+    const Stream* stream = nullptr;
+    if (wanted.after || !FindStream(c, wanted.key, &stream)) continue;
+    if (HasNews(*stream, wanted, stream->FindGroup(request.group)) && OthersFirst(c, wanted.key)) return true;
+  }
+  return false;
+}
+
 void ReadAny(Context& c, bool of_group) {
   ReadRequest request;
   request.of_group = of_group;
   AllWanted all;
   if (!ReadOptions(c, &request) || !ReadAllWanted(c, request, &all)) return;
+  if (LetOthersFirst(c, request, all)) {
+    all.clear();
+    if (!ReadAllWanted(c, request, &all)) return;
+  }
   const size_t mark = c.reply.Mark();
   size_t served = 0;
   for (const Wanted& wanted : all) served += ServeStream(c, request, wanted) ? 1 : 0;
   if (served == 0) {
-    if (request.block_ms && !c.unit.sealed()) return c.reply.Error("ERR BLOCK is not available");
-    return c.reply.NullArray();
+    if (!request.block_ms || !MayBlock(c)) return c.reply.NullArray();
+    return BlockUntilNews(c, request, all);
   }
   c.reply.resp() == 2 ? c.reply.InsertArray(mark, served) : c.reply.InsertMap(mark, served);
 }

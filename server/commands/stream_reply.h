@@ -25,7 +25,11 @@ struct StreamKey {
     return static_cast<storage::Stream&>(unit.CreateCollection(db, key, std::make_unique<storage::Stream>()));
   }
   // `command` is for the log; none: nothing that counts has changed.
-  void Changed(absl::Span<const absl::string_view> command = {}) const { unit.CollectionChanged(db, key, command); }
+  void Changed(absl::Span<const absl::string_view> command) const { unit.CollectionChanged(db, key, command); }
+  // The same after a change that leaves the entries alone.
+  void GroupChanged(absl::Span<const absl::string_view> command = {}) const {
+    unit.CollectionChanged(db, key, command, storage::Unit::Told::kLog);
+  }
   void Notify(const char* event) const { unit.Notify(storage::EventClass::kStream, event, db, key.bytes); }
 };
 

@@ -149,6 +149,25 @@ TEST_F(StreamTest, SeveralStreamsAreReadAtOnceAndInResp3AsAMap) {
   EXPECT_THAT(Do("COMMAND GETKEYS XREAD STREAMS a b 0"), HasSubstr("Invalid arguments"));
 }
 
+TEST_F(StreamTest, WhoWatchesAKeyNoticesEntriesAndNotWhatGroupsDo) {
+  Do("XADD s 1 a 1");
+  Do("XADD s 2 a 1");
+  Do("XGROUP CREATE s g 0");
+  const auto watched = [&](const char* line) {
+    const auto other = Connect();
+    Do("WATCH s");
+    EXPECT_THAT(Do(*other, line), ::testing::Not(StartsWith("-"))) << line;
+    Do("MULTI");
+    Do("PING");
+    return Do("EXEC");
+  };
+  for (const char* line : {"XREADGROUP GROUP g c STREAMS s >", "XCLAIM s g d 0 1", "XAUTOCLAIM s g e 0 -", "XACK s g 1", "XSETID s 9",
+                           "XGROUP CREATE s h 0", "XGROUP SETID s g 0", "XGROUP DELCONSUMER s g c"})
+    EXPECT_EQ(watched(line), "[PONG]") << line;
+  for (const char* line : {"XADD s * a 1", "XDEL s 1", "XTRIM s MAXLEN 1", "XGROUP DESTROY s h"})
+    EXPECT_EQ(watched(line), "nil") << line;
+}
+
 TEST_F(StreamTest, TheLogsCommandsMakeTheSameStream) {
   const uint64_t seed = idemd::TestSeed();
   SCOPED_TRACE(idemd::SeedNote(seed));
