@@ -72,9 +72,11 @@ std::string ScriptCalls::Refusal(const CommandEntry& entry, Words words) const {
 
 bool ScriptCalls::HoldsKeys(const CommandSpec& spec, Words words, const storage::HashedKey& first) const {
   if (spec.keys.first == 0 && spec.find_keys == nullptr) return (spec.flags & kAnyKeys) == 0;
-  if (spec.find_keys == nullptr && spec.keys.last == spec.keys.first) return outer_.unit.Holds(first);
+  if (spec.find_keys == nullptr && (spec.flags & kAnyKeys) == 0 && spec.keys.last == spec.keys.first)
+    return outer_.unit.Holds(first);
+  // Those whose keys must be looked for may look at others, too.
   std::vector<int> positions;
-  if ((spec.flags & kAnyKeys) != 0 || !KeyPositions(spec, words, positions)) return false;
+  if ((spec.flags & kAnyKeys) != 0 || spec.find_keys != nullptr || !KeyPositions(spec, words, positions)) return false;
   for (int position : positions)
     if (!outer_.unit.Holds(storage::HashedKey(words[static_cast<size_t>(position)]))) return false;
   return true;

@@ -56,7 +56,7 @@ void LockForScript(Context& c, absl::Span<const absl::string_view> keys, bool al
   if (all) {
     c.unit.LockAll();
   } else if (keys.size() == 1) {
-    c.unit.Lock(storage::HashedKey(keys[0]));
+    c.unit.Lock(c.Key(3));
   } else {
     absl::InlinedVector<storage::HashedKey, 4> hashed;
     for (absl::string_view key : keys) hashed.emplace_back(key);

@@ -264,7 +264,10 @@ class Changes {
 
   void Note(size_t i) {
     const size_t end = End(i + 1);
-    if (end == i + 1 || !tokens_[end - 1].Is(")")) return;
+    if (end == i + 1) return;
+    const LuaToken& last = tokens_[end - 1];
+    const bool may_be_call = last.Is(")") || last.Is("}") || (last.kind == Kind::kString && end > i + 2);
+    if (!may_be_call) return;
     if (one_value_ && blocks_.find('f') == std::string::npos) {
       // A second value, which nobody takes.
       changes_.push_back({tokens_[end - 1].end, ",nil"});

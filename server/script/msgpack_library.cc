@@ -8,15 +8,19 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "server/script/interpreter.h"
 #include "server/script/lua.h"
 #include "server/script/sandbox.h"
+#include "server/script/table_order.h"
 
 namespace idemd::server {
 namespace {
 
 constexpr int kLevelsMax = 16;
+// Larger tables are packed as they are walked.
+constexpr size_t kNamesOrdered = 64;
 // What refers to itself many times over grows with every level.
 constexpr size_t kPackedBytesMax = size_t{512} << 20;
 
@@ -118,11 +122,32 @@ class Packer {
       return;
     }
     Container(count, 0x80, 0xde);
+    if (count <= kNamesOrdered && AddInOrder(table, level)) return;
     for (lua_pushnil(lua_); lua_next(lua_, table) != 0;) {
       lua_pushvalue(lua_, -2);
       Add(level + 1);
       Add(level + 1);
     }
+  }
+
+  // A table of names in Lua 5.1's order. False: there are other keys.
+  bool AddInOrder(int table, int level) {
+    std::vector<absl::string_view> names;  // the keys stay in the table meanwhile
+    for (lua_pushnil(lua_); lua_next(lua_, table) != 0; lua_pop(lua_, 1)) {
+      if (lua_type(lua_, -2) != LUA_TSTRING) {
+        lua_pop(lua_, 2);
+        return false;
+      }
+      names.push_back(TextAt(lua_, -2));
+    }
+    for (uint32_t i : WalkOrder(names)) {
+      PushText(lua_, names[i]);
+      lua_pushvalue(lua_, -1);
+      Add(level + 1);
+      lua_rawget(lua_, table);
+      Add(level + 1);
+    }
+    return true;
   }
 
   lua_State* const lua_;

@@ -34,6 +34,7 @@ TEST(ScriptKeys, KeysOfTheListAreDeclared) {
            "redis.log(redis.LOG_NOTICE, 'x') return redis.sha1hex('y')",
            "return cjson.encode({KEYS[1]})",
            "return redis.call('object', 'encoding', KEYS[1])",
+           "local t = {} t.redis = 1 return t.redis",
        })
     EXPECT_TRUE(Declared(text)) << text;
 }

@@ -182,6 +182,9 @@ class Author {
         return absl::StrCat(call, "'type', ", Key(), ")");
     }
   }
+  std::string Plain() {
+    return Pick(2) == 0 ? Literal() : absl::StrCat("ARGV[", Pick(4) + 1, "]", Pick(2) == 0 ? " or 5" : "");
+  }
   std::string Value(int depth) {
     if (depth == 0 || Pick(4) == 0) {
       switch (Pick(5)) {
@@ -203,7 +206,8 @@ class Author {
       case 2:
         return absl::StrCat("not ", Value(depth - 1));
       case 3:
-        return absl::StrCat(Pick(2) == 0 ? "tonumber(" : "tostring(", Value(depth - 1), ")");
+        // Of a table it would be an address.
+        return Pick(2) == 0 ? absl::StrCat("tonumber(", Value(depth - 1), ")") : absl::StrCat("tostring(", Plain(), ")");
       case 4:
         return absl::StrCat("(", Value(depth - 1), ")");
       default:

@@ -101,6 +101,7 @@ TEST_F(StreamBlockingTest, AConsumerDoesNotWaitForAGroupThatIsGone) {
     EXPECT_THAT(h.Posted(*client), HasSubstr("-UNBLOCKED the stream key no longer exists")) << line;
   }
   client = wait();
+  h.Do("DEL t");  // the one of above, which has the group
   h.Do("XADD t 1 a 1");
   h.Do("RENAME t s");
   EXPECT_THAT(h.Posted(*client), HasSubstr("-NOGROUP"));

@@ -153,8 +153,11 @@ TEST_F(InterpreterTest, RandomNumbersPrintAsTheCLibraryPrintsThem) {
     char printed[64];
     std::snprintf(exact, sizeof exact, "%.17g", number);
     std::snprintf(printed, sizeof printed, "%.14g", number);
-    // What lies just between two texts LuaJIT's own printing rounds up.
-    const bool between = std::strlen(exact) < 18 && exact[std::strlen(exact) - 1] == '5';
+    // What lies just between two texts LuaJIT's own printing rounds up. Digits: one, the point, thirteen, and those that go.
+    char digits[64];
+    std::snprintf(digits, sizeof digits, "%.40e", std::fabs(number));
+    const absl::string_view lost = absl::string_view(digits).substr(15, 27);
+    const bool between = lost[0] == '5' && lost.find_first_not_of('0', 1) == absl::string_view::npos;
     const std::string text = absl::StrCat("local n = tonumber('", exact, "') redis.call('x', n) return {tostring(n), ",
                                           between ? "tostring(n)" : "n .. ''", "}");
     const std::string bulk = absl::StrCat("$", std::strlen(printed), "\r\n", printed, "\r\n");

@@ -68,6 +68,8 @@ TEST(LuaLexer, EscapesOfLaterVersionsBecomePlainLetters) {
 TEST(LuaLexer, WhatIsCalledLastIsNoTailCall) {
   EXPECT_EQ(As51("if x then return f(1) end return g(2); "), "if x then return f(1),nil end return g(2),nil; ");
   EXPECT_EQ(As51("return 1"), "return 1");
+  EXPECT_EQ(As51("return f{1}"), "return f{1},nil");
+  EXPECT_EQ(As51("return f'x'"), "return f'x',nil");
   EXPECT_EQ(As51("local function f() return redis.call('x', g(1)) end return (1)"),
             "local function f() return (redis.call('x', g(1))) end return (1),nil");
   EXPECT_EQ(As51("local function f() return g(1) end"), "local function f() return g(1) end");
