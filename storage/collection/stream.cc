@@ -128,8 +128,7 @@ uint64_t Stream::Trim(const StreamTrim& trim) {
     length_ -= by_length ? node.DeleteFront(key, length_ - trim.newest, StreamId::Max())
                          : node.DeleteFront(key, UINT64_MAX, trim.from);
     node_bytes_ += node.memory_bytes();
-    if (node.live() == 0) EraseFrontNode();  // behind the ones that went only deleted ones were left
-    break;
+    break;  // even if behind those that went only deleted ones were left: as in Redis, so that "~" trims the same later
   }
   if (length_ != before) FindFirstId();
   return before - length_;

@@ -39,9 +39,9 @@ def sort(rng):
             options.append(["LIMIT", str(rng.choice([-1, 0, 0, 1, 2, 5, 100])), str(rng.choice([-1, 0, 1, 3, 100]))])
         if rng.random() < 0.3:
             options.append(["STORE", "stored"])
-    if rng.random() < 0.03:
-        options.append(rng.choice([["LIMIT", "1"], ["BY"], ["NOSUCH"], ["LIMIT", "x", "1"], ["STORE"]]))
     rng.shuffle(options)
+    if rng.random() < 0.03:  # at the end, where it takes no other option for its argument
+        options.append(rng.choice([["LIMIT", "1"], ["BY"], ["NOSUCH"], ["LIMIT", "x", "1"], ["STORE"]]))
     return words + [word for option in options for word in option]
 
 
