@@ -23,6 +23,7 @@
 #include "server/commands/blocking.h"
 #include "server/commands/commands_page.h"
 #include "server/commands/pause.h"
+#include "server/commands/replicas.h"
 #include "server/commands/replay.h"
 #include "server/commands/scripts.h"
 #include "server/commands/services.h"
@@ -422,6 +423,12 @@ int Serve(Settings& settings) {
     stats.Sample(time->BootNs() / 1'000'000, store.memory_bytes());
     if (++samples % kSamplesPerSecond == 0) Discipline(clock, &jumps);
     if (!persistence.loading()) persistence.Tick();
+    int64_t ping_every_s = 0;
+    if (persistence.has_replicas() && absl::SimpleAtoi(settings.Text("repl-ping-replica-period"), &ping_every_s) &&
+        samples % (kSamplesPerSecond * ping_every_s) == 0)
+      persistence.TellReplicas("*1\r\n$4\r\nPING\r\n");
+    if (settings.min_replicas_to_write.load(std::memory_order_relaxed) != 0)
+      services.replica_waits->Count(services.clients, settings.min_replicas_max_lag_s.load(std::memory_order_relaxed) * 1000);
     services.pause->Tick(SteadyMs());
     return kSamplePeriod;
   });

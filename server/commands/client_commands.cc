@@ -51,6 +51,7 @@ ClientType TypeOf(const ClientInfo& info) {
 
 std::string Flags(const ClientInfo& info) {
   std::string flags;
+  if (Get(info.replica)) flags += 'S';
   if (Get(info.monitor)) flags += 'O';
   if (info.subscribed()) flags += 'P';
   if (Get(info.queued) >= 0) flags += 'x';

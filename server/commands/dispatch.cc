@@ -26,6 +26,7 @@
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
 #include "server/commands/pause.h"
+#include "server/commands/replicas.h"
 #include "server/commands/persistence_control.h"
 #include "server/commands/scripts.h"
 #include "server/commands/session_waiter.h"
@@ -90,7 +91,7 @@ Prepared Prepare(Services& services, const Session& session, Words words) {
 // is three relaxed loads.
 bool DiskObjects(const Services& services) {
   const PersistenceControl* const disk = services.persistence;
-  return services.store.log().refusing() ||
+  return services.store.log().refusing() || services.settings.min_replicas_to_write.load(std::memory_order_relaxed) != 0 ||
          (disk != nullptr && (disk->loading() || disk->last_save_failed()));
 }
 
@@ -190,6 +191,8 @@ std::string WriteRefusal(const Services& services) {
       services.settings.has_save_points.load(kRelaxed)) {
     return std::string(errors::kSaveFailed);
   }
+  const int64_t replicas = services.settings.min_replicas_to_write.load(kRelaxed);
+  if (replicas > services.replica_waits->good()) return "NOREPLICAS Not enough good replicas to write.";
   return {};
 }
 

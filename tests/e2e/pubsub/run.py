@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
+import event_scenes  # noqa: E402
 import scenes  # noqa: E402
 from lib.resp import Closed, Connection, Timeout  # noqa: E402
 from lib.server import Server, find_binary, free_port  # noqa: E402
@@ -91,7 +92,7 @@ class Suite:
         """As events(), for commands drawn from a seed."""
         rng = random.Random(self.seed)
         keys = ["a", "b", "c", "d"]
-        lines = [line.strip() for line in scenes.EVENTS.strip().splitlines()]
+        lines = [line.strip() for line in event_scenes.EVENTS.strip().splitlines()]
         words = [line.split() for line in lines
                  if not re.match(r"MULTI|EXEC|DISCARD|SELECT|SCAN|RANDOMKEY|RESTORE|OBJECT|DUMP|P?TTL|P?EXPIRETIME|FLUSH", line)]
         text = []
@@ -262,9 +263,9 @@ def main():
         tests += [("own messages", suite.scene, scenes.OWN_MESSAGES, 3)]
         tests += [(f"tracking, {name}, RESP{resp}", suite.scene, text, resp)
                   for name, text in scenes.TRACKING.items() for resp in (2, 3)]
-        tests += [(f"events, RESP{resp}", suite.events, "KEAmn", scenes.EVENTS, resp) for resp in (2, 3)]
-        tests += [(f"events of {name}", suite.events, "KEAmn", text, 2) for name, text in scenes.EVENTS_OF_TYPES.items()]
-        tests += [(f"events of {flags}", suite.events, flags, scenes.EVENTS, 2)
+        tests += [(f"events, RESP{resp}", suite.events, "KEAmn", event_scenes.EVENTS, resp) for resp in (2, 3)]
+        tests += [(f"events of {name}", suite.events, "KEAmn", text, 2) for name, text in event_scenes.EVENTS_OF_TYPES.items()]
+        tests += [(f"events of {flags}", suite.events, flags, event_scenes.EVENTS, 2)
                   for flags in ("K$", "Eg", "KEm", "En", "Kx", "KE", "A")]
         tests += [("random commands", suite.random_commands, options.commands), ("settings", suite.settings),
                   ("expired events in time", suite.expired_in_time, 500), ("redis-py", suite.redis_py),

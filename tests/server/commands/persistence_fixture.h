@@ -45,6 +45,10 @@ class FakeDisk final : public PersistenceControl {
   void SetSavePoints(std::vector<SavePoint>) override {}
   void SetRewriteLimits(int64_t, uint64_t) override {}
   void SetDumpName(std::string) override {}
+  void AddReplica(ReplicaSink sink) override { replicas.push_back(std::move(sink)); }
+  void TellReplicas(absl::string_view command) override { told_replicas.append(command.data(), command.size()); }
+  bool has_replicas() const override { return !replicas.empty(); }
+  uint64_t replication_offset() const override { return told_replicas.size(); }
 
   using PersistenceControl::SetLastSaveFailed;
   using PersistenceControl::SetLoading;
@@ -70,6 +74,8 @@ class FakeDisk final : public PersistenceControl {
   int64_t waited_ms = -1;
   std::deque<std::function<void(absl::Status)>> saves;
   std::deque<std::function<void(bool)>> waits;
+  std::vector<ReplicaSink> replicas;
+  std::string told_replicas;
 };
 
 class PersistenceTest : public ::testing::Test, protected testing::Harness {
