@@ -213,9 +213,10 @@ void Claim(Context& c) {
   ClaimRequest request;
   if (!FindGroup(c, key, c.words[2], &found, &found_group) || !ReadClaim(c, &request)) return;
   const int64_t now_ms = c.unit.now_ms();
-  // A time that cannot be is taken for now: the caller may have reckoned with another clock.
+  // A time that cannot be is taken for now: the caller may have reckoned with another clock. A log has reckoned with ours, which
+  // at a start is not yet where it was.
   int64_t delivered_ms = request.delivered_ms.value_or(now_ms);
-  if (delivered_ms < 0 || delivered_ms > now_ms) delivered_ms = now_ms;
+  if (delivered_ms < 0 || (delivered_ms > now_ms && !c.unit.store().replaying())) delivered_ms = now_ms;
   const StreamKey changed{c.unit, c.db(), key};
   Stream& stream = changed.Edit();
   StreamGroup& group = *stream.FindGroup(c.words[2]);

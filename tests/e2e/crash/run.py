@@ -335,9 +335,12 @@ def controls(options, seed):
     good = [control(options, "everysec is not always", seed, "everysec", ["cut"]),
             control(options, "a sync that lies", seed, "always", ["cut"], sync_mode=s.LYING),
             control(options, "a reply before its sync", seed, "always", ["cut"], sync_mode=s.LATE)]
-    forgets = options.forgets_deletes or str(Path(options.build or "") / "tests/crash/idemd_forgets_deletes")
     if not options.plain:
-        good.append(control(options, "a deletion that is not logged", seed, "always", ["kill"], binary=forgets))
+        for name, kind, planted in (("a deletion that is not logged", "kill", "idemd_forgets_deletes"),
+                                    ("a list's new tail that is not logged", "kill", "idemd_forgets_pushes"),
+                                    ("a snapshot that has collections as they are later", "rewrite", "idemd_saves_late")):
+            binary = str(Path(options.planted or Path(options.build or "") / "tests/crash") / planted)
+            good.append(control(options, name, seed, "always", [kind], binary=binary))
     return good
 
 
@@ -350,7 +353,7 @@ def main():
     parser.add_argument("--policy", choices=("always", "everysec", "no"))
     parser.add_argument("--plain", action="store_true", help="only what a Redis understands, for one under IDEMD_BIN")
     parser.add_argument("--no-controls", action="store_true")
-    parser.add_argument("--forgets-deletes", help="the server with the planted fault")
+    parser.add_argument("--planted", help="the folder of the servers with planted faults")
     options = parser.parse_args()
     options.binary = find_binary(options.build)
     options.shim = s.find_shim(options.build)
