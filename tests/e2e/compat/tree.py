@@ -1,8 +1,7 @@
-"""Where the tests of Redis 7.0.15 lie: in a tree that somebody names, or in Debian's source package, fetched once into build/.
+"""Where the tests of Redis 7.0.15 lie: in a tree that somebody names, or in the archive that distributions package, fetched once into build/.
 
-The package is two files of the distribution's pool, told by their SHA256, so that it does not matter who serves them; who does, the
-machine's apt knows. The second one holds Debian's patches, some of which add tests. It changes its name with each of them: where it is no
-longer there, the tests are those of the first one alone (see added.tsv).
+The archive is told by its SHA256, so that it does not matter who serves it; who does, the machine's apt knows: Debian and Ubuntu keep it
+in the pool of their sources as long as one of their releases has this version.
 """
 import os
 import re
@@ -19,7 +18,6 @@ from lib.server import ROOT  # noqa: E402
 
 VERSION = "7.0.15"
 SOURCE = ("redis_7.0.15.orig.tar.gz", "4b1dc4ee6d622a09fff9c6777191209750fb5e5a725ef78ea012d6eef4c22982")
-PATCHES = ("redis_7.0.15-1~deb12u10.debian.tar.xz", "77d8423c427657bb2f5b635f51184e8064a51c93fcbd7519146da587a8361bbc")
 POOLS = ("pool/main/r/redis/", "pool/updates/main/r/redis/", "pool/universe/r/redis/")
 FETCHER = "/usr/lib/apt/apt-helper"  # apt's own transport, with the machine's proxies
 FETCH_SECONDS = 120
@@ -54,13 +52,9 @@ def fetched():
     if source is None:
         raise NoTree(f"{SOURCE[0]} could not be fetched from any of {len(sites)} package sources of this machine; "
                      "name an unpacked tree with --tree or IDEMD_REDIS_TREE")
-    patches = download(sites, PATCHES, place)
     fresh = place / "unpacking"
     shutil.rmtree(fresh, ignore_errors=True)
     unpack(source, f"redis-{VERSION}/tests/", fresh)
-    if patches:
-        unpack(patches, "debian/patches/", fresh)
-        apply_patches(fresh / f"redis-{VERSION}", fresh / "debian" / "patches")
     (fresh / f"redis-{VERSION}").rename(tree)
     shutil.rmtree(fresh)
     return tree
@@ -99,21 +93,6 @@ def unpack(archive, prefix, into):
             if ".." in Path(member.name).parts:
                 raise NoTree(f"{archive.name} holds the odd name {member.name}")
         tar.extractall(into, wanted)
-
-
-def apply_patches(tree, patches):
-    """Debian's patches as far as they concern tests/."""
-    # The tree lies below a repository's folder, and git must not take it for a part of that.
-    outside = dict(os.environ, GIT_CEILING_DIRECTORIES=str(tree.resolve().parent))
-    for line in (patches / "series").read_text(encoding="utf-8").splitlines():
-        name = line.split("#")[0].strip()
-        text = (patches / name).read_text(encoding="utf-8", errors="replace") if name else ""
-        if not re.search(r"^\+\+\+ [^/]+/tests/", text, re.MULTILINE):
-            continue
-        done = subprocess.run(["git", "apply", "--include=tests/*", str(patches / name)], cwd=tree, env=outside,
-                              capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise NoTree(f"{name} does not apply to the tests of {VERSION}: {done.stderr.strip()}")
 
 
 if __name__ == "__main__":
