@@ -127,7 +127,7 @@ class Page:
     def __init__(self, theirs, client):
         self.theirs, self.client = theirs, client
         self.ours = declared(client)
-        self.faults = []
+        self.faults, self.statuses = [], {}
         self.differences = {}
         for name, kind, sentence in table("differences.tsv"):
             self.differences.setdefault(name, []).append((kind, sentence))
@@ -161,7 +161,7 @@ class Page:
 
     def line(self, row):
         name = row[0]
-        status = self.status(row)
+        status = self.statuses[name]
         sentences = [sentence for _, sentence in self.differences.get(name, [])]
         if status != "no":
             sentences.append(declared_otherwise(row, self.ours[name]))
@@ -181,8 +181,8 @@ class Page:
     def write(self):
         rows = {group: [row for row in self.theirs if row[1] == group] for group in GROUPS}
         assert sum(map(len, rows.values())) == len(self.theirs), "a group that GROUPS does not have"
-        statuses = [self.status(row) for row in self.theirs]
-        self.faults = list(dict.fromkeys(self.faults))
+        self.statuses = {row[0]: self.status(row) for row in self.theirs}
+        statuses = list(self.statuses.values())
         out = ["# Compatibility with Redis 7.0.15", "",
                "Made by `tests/e2e/compat/page.py` from what a real redis-server 7.0.15 and idemd say of themselves, from what the suites ran,",
                "and from a list of differences; a suite keeps this page equal to them. What a command does is in [commands.md](commands.md).", "",

@@ -93,6 +93,8 @@ def main():
     parser.add_argument("--limit", type=int, default=300, help="seconds that a unit may take")
     parser.add_argument("--keep", action="store_true", help="write what ran into ran/, for page.py")
     options = parser.parse_args()
+    if options.keep and options.units:
+        raise SystemExit("--keep takes the results of all units")
     binary = find_binary(options.build)
     try:
         tree = find(options.tree)
