@@ -121,6 +121,8 @@ def main():
             result = suite.unit(unit, lambda: Server(binary, io_threads=1))
             row = Row(unit, of[unit], result, {test: why for name, test, why in table("cannot_pass.tsv") if name == unit})
             rows.append(row)
+            if options.keep:
+                keep(rows, seen)
             print(f"{unit:28} {row.ok:5} {row.of:5} {time.monotonic() - began:6.1f}", flush=True)
             for name, why in row.faults.items():
                 print(f"    FAILED  {name}: {why[:200]}", flush=True)
@@ -131,8 +133,6 @@ def main():
     passed, failed = sum(row.ok for row in rows), sum(row.failed() for row in rows)
     print(f"{passed} of {sum(row.of for row in rows)} that a stock server passes, in {time.monotonic() - started:.0f} s")
     print(f"{passed} passed, {failed} failed")
-    if options.keep:
-        keep(rows, seen)
     return 1 if failed or not passed else 0
 
 
