@@ -413,7 +413,10 @@ int Serve(Settings& settings) {
   sweeper.emplace([&] {
     // While loading, what has expired stays: later writes of the log count on it.
     if (persistence.loading()) return kSamplePeriod;
-    return std::chrono::milliseconds(store.Tick() - clock.NowMs());
+    const int64_t begin_ms = SteadyMs();
+    const int64_t next_ms = store.Tick();
+    latency.Add("expire-cycle", SteadyMs() - begin_ms);
+    return std::chrono::milliseconds(next_ms - clock.NowMs());
   });
   store.SetWake([&sweeper] { sweeper->Wake(); });
   int samples = 0;

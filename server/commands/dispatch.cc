@@ -18,6 +18,7 @@
 #include "protocol/errors.h"
 #include "protocol/resp/writer.h"
 #include "server/admin/settings.h"
+#include "server/admin/slowlog.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/commands/client_tracking.h"
@@ -283,6 +284,18 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
   return true;
 }
 
+// The slow log shows a command that waits when it is answered, as Redis' does; the wait itself does not count.
+static void NoteDurationAtEnd(Context& c, const CommandSpec& spec, int64_t usec) {
+  if (!c.services.slowlog.IsSlow(usec)) return NoteDuration(c.services, c.session, spec, c.words, usec);
+  // Whoever puts a waiter into a session is Block().
+  std::static_pointer_cast<SessionWaiter>(c.session.waiter)
+      ->NoteAtEnd([&services = c.services, &spec, usec, words = std::vector<std::string>(c.words.begin(), c.words.end())](
+                      const Session& session) {
+        const std::vector<absl::string_view> views(words.begin(), words.end());
+        NoteDuration(services, session, spec, views, usec);
+      });
+}
+
 void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const std::string& out = c.reply.buffer();
   const size_t mark = out.size();
@@ -297,7 +310,11 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const absl::string_view code = ErrorCode(out, mark);
   c.thread_stats->OnCommand(entry.ordinal, end_us - *now_us, !code.empty());
   if (!code.empty() && !c.error_counted) c.thread_stats->OnError(code);
-  NoteDuration(c.services, c.session, *entry.spec, c.words, end_us - *now_us);
+  if (c.session.waiter != nullptr) [[unlikely]] {
+    NoteDurationAtEnd(c, *entry.spec, end_us - *now_us);
+  } else {
+    NoteDuration(c.services, c.session, *entry.spec, c.words, end_us - *now_us);
+  }
   *now_us = end_us;
   if (c.services.clients.monitors() != 0) NoteForMonitors(c.session, *entry.spec, c.words);
 }

@@ -1,5 +1,6 @@
 """A real idemd process for a test: started on a free loopback port, ended by its own process id."""
 import os
+import re
 import shutil
 import signal
 import socket
@@ -127,6 +128,7 @@ class Server:
         if self.process is None:
             return None
         if self.process.poll() is None:
+            self._note_commands()
             self.process.send_signal(signal.SIGTERM)
             try:
                 self.process.wait(10)
@@ -136,6 +138,21 @@ class Server:
         code = self.process.returncode
         self.log.close()
         return code
+
+    def _note_commands(self):
+        """Appends the commands that were answered without an error to the file IDEMD_COMMANDS_SEEN, for compat/page.py."""
+        file = os.environ.get("IDEMD_COMMANDS_SEEN")
+        if not file or "requirepass" in self.settings:
+            return
+        try:
+            with Connection(self.port, timeout=5.0) as client:
+                lines = bytes(client.call("INFO", "commandstats")).decode("latin-1").splitlines()
+        except (OSError, Closed, Timeout):
+            return
+        calls = re.compile(r"cmdstat_([^:]+):calls=(\d+),.*failed_calls=(\d+)")
+        seen = [match.group(1) for match in map(calls.match, lines) if match and int(match.group(2)) > int(match.group(3))]
+        with open(file, "a", encoding="utf-8") as out:
+            out.writelines(name + "\n" for name in seen)
 
     def kill(self):
         """Ends the process as a crash would; what it had no time to do is not done."""
