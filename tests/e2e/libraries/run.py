@@ -2,12 +2,12 @@
 import argparse
 import os
 import re
-import signal
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -16,8 +16,10 @@ sys.path.insert(0, str(HERE.parent))
 from lib.resp import Closed, Connection, Timeout  # noqa: E402
 from lib.server import ROOT, Server, find_binary, free_port  # noqa: E402
 
-PROGRAMS = ("redlock.mjs", "rate_limits.mjs", "queues.mjs", "sessions.mjs", "redis_py_lock.py")
+PROGRAMS = ("redlock.mjs", "rate_limits.mjs", "queues.mjs", "sessions.mjs", "redis_py_lock.py", "task_queue.py",
+            "redisson_lock.py", "spring_lock.py", "spring_session.py")
 LIMIT_S = 400  # of one program, whose tests have their own patience
+AT_ONCE = 3  # they mostly wait; each uses keys of its own
 
 
 class Redis:
@@ -59,16 +61,20 @@ def words_for(name, port):
 
 
 def run(name, port):
-    """What a program printed, and its exit code (None: it was ended). It leads a group of its own, ended with its workers."""
-    process = subprocess.Popen(words_for(name, port), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True)
+    """What a program printed, and its exit code (None: it was ended). Asked to end, a program ends what it started."""
+    process = subprocess.Popen(words_for(name, port), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    code = None
     try:
         shown, _ = process.communicate(timeout=LIMIT_S)
-        return shown.decode("utf-8", "replace"), process.returncode
+        code = process.returncode
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        shown, _ = process.communicate()
-        return shown.decode("utf-8", "replace"), None
+        process.terminate()
+        try:
+            shown, _ = process.communicate(timeout=100)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            shown, _ = process.communicate()
+    return shown.decode("utf-8", "replace"), code
 
 
 def outcome(name, port):
@@ -79,9 +85,12 @@ def outcome(name, port):
     passed, failed = map(int, counts[-1]) if counts else (0, 0)
     if failed == 0 and (code != 0 or passed == 0):
         failed = 1
+    notes = []
     if failed:
-        print(shown[-6000:] + ("" if code is not None else f"\n{name} was ended after {LIMIT_S} s"))
-    print(f"{'FAILED' if failed else 'ok':7} {name}: {passed} passed, {failed} failed ({time.monotonic() - started:.1f} s)", flush=True)
+        notes += [shown[-6000:]] + ([] if code is not None else [f"{name} was ended after {LIMIT_S} s"])
+    took = time.monotonic() - started
+    notes.append(f"{'FAILED' if failed else 'ok':7} {name}: {passed} passed, {failed} failed ({took:.1f} s)")
+    print("\n".join(notes), flush=True)
     return passed, failed
 
 
@@ -93,17 +102,13 @@ def main():
     options = parser.parse_args()
     if not (HERE / "node_modules").is_dir():
         raise SystemExit(f"run npm ci in {HERE.relative_to(ROOT)} first")
-    passed = failed = 0
-    with Redis() if options.redis else Server(find_binary(options.build)) as server:
-        for name in PROGRAMS:
-            if options.only and options.only not in name:
-                continue
-            good, bad = outcome(name, server.port)
-            passed, failed = passed + good, failed + bad
-            if not server.alive():
-                print(f"FAILED  the server ended: {server.log_text()}")
-                failed += 1
-                break
+    names = [name for name in PROGRAMS if options.only is None or options.only in name]
+    with Redis() if options.redis else Server(find_binary(options.build)) as server, ThreadPoolExecutor(AT_ONCE) as pool:
+        counts = list(pool.map(lambda name: outcome(name, server.port), names))
+        passed, failed = (sum(column) for column in zip(*counts))
+        if not server.alive():
+            print(f"FAILED  the server ended: {server.log_text()}")
+            failed += 1
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
