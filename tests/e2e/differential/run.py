@@ -155,8 +155,7 @@ def main():
     parser.add_argument("--seed", type=int)
     options = parser.parse_args()
     if skipped_for_redis("every reply"):
-        print("0 passed, 0 failed")
-        return 0
+        return 77
     found = sorted(path.stem for path in HERE.glob("*.py") if path.stem != "run")
     names = options.types.split(",") if options.types else found
     binary = find_binary(options.build)
