@@ -27,6 +27,7 @@ class Scripts;             // server/commands/scripts.h
 class PubSub;              // server/pubsub/pubsub.h
 class Tracking;            // server/pubsub/tracking.h
 class Pause;               // server/commands/pause.h
+class Outbound;            // server/commands/outbound.h
 
 std::shared_ptr<PubSub> MakePubSub();
 std::shared_ptr<Tracking> MakeTracking();
@@ -52,6 +53,7 @@ struct Services {
   std::shared_ptr<PubSub> pubsub = MakePubSub();
   std::shared_ptr<Tracking> tracking = MakeTracking();
   std::shared_ptr<Pause> pause = MakePause();
+  Outbound* outbound = nullptr;  // null: it talks to no other server
 };
 
 }  // namespace idemd::server
