@@ -30,6 +30,7 @@
 #include "server/commands/shutdown.h"
 #include "server/commands/table.h"
 #include "server/journal/persistence.h"
+#include "server/net/outbound_threads.h"
 #include "server/net/server.h"
 #include "server/pubsub/event_router.h"
 #include "server/pubsub/pubsub.h"
@@ -339,6 +340,7 @@ int Serve(Settings& settings) {
   NativeStats native;
   const CommandTable commands;
   Scripts scripts(settings, commands);
+  OutboundThreads outbound;
   Services services{.store = store,
                     .clock = &clock,
                     .tokens = tokens,
@@ -352,7 +354,8 @@ int Serve(Settings& settings) {
                     .run_id = storage::RandomHex(kRunIdChars),
                     .started_ms = time->WallNs() / 1'000'000,
                     .persistence = &persistence,
-                    .scripts = &scripts};
+                    .scripts = &scripts,
+                    .outbound = &outbound};
   ConnectSettings(settings, store, slowlog, latency, native);
   ConnectCollections(settings);
   EventRouter events(*services.pubsub, *services.tracking,
@@ -437,6 +440,7 @@ int Serve(Settings& settings) {
   });
 
   server.Run();
+  outbound.Stop();  // what has arrived elsewhere is removed before the log is closed
   store.SetWake({});
   sweeper.reset();
   housekeeping.reset();

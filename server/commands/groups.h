@@ -26,6 +26,7 @@ absl::Span<const CommandSpec> LifetimeCommands();    // lifetime_commands.cc: EX
 absl::Span<const CommandSpec> ScanCommands();        // scan_commands.cc: SCAN, KEYS, RANDOMKEY
 absl::Span<const CommandSpec> ObjectCommands();      // object_commands.cc: OBJECT
 absl::Span<const CommandSpec> DumpCommands();        // dump_commands.cc: DUMP, RESTORE
+absl::Span<const CommandSpec> MigrateCommands();     // migrate_command.cc: MIGRATE
 absl::Span<const CommandSpec> PubSubCommands();  // pubsub_commands.cc: SUBSCRIBE, PUBLISH, PUBSUB, ...
 absl::Span<const CommandSpec> ConfigCommands();  // config_commands.cc: CONFIG
 absl::Span<const CommandSpec> StringCommands();         // string_commands.cc: GET, SET, ...

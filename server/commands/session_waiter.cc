@@ -77,9 +77,9 @@ std::shared_ptr<CallWaiter> CallWaiter::Begin(Context& c,
   return waiter;
 }
 
-void CallWaiter::Answer(std::function<void(protocol::Writer&)> write) {
+void CallWaiter::Answer(std::function<void(protocol::Writer&)> write, storage::Lsn need) {
   if (!Cancel()) return;
-  Resume(storage::kNoLsn,
+  Resume(need,
          [write = std::move(write)](Session&, protocol::Writer& reply) { write(reply); });
 }
 

@@ -67,8 +67,8 @@ class CallWaiter final : public SessionWaiter {
   // cannot be ended.
   static std::shared_ptr<CallWaiter> Begin(Context& c,
                                            std::function<void(protocol::Writer& reply)> at_unblock);
-  // Any thread. Only the first answer counts.
-  void Answer(std::function<void(protocol::Writer& reply)> write);
+  // Any thread. Only the first answer counts; it may leave when `need` is durable.
+  void Answer(std::function<void(protocol::Writer& reply)> write, storage::Lsn need = storage::kNoLsn);
 
   bool Unblock(bool with_error) override;
   void Resolve(const storage::WaitAnswer&) override {}  // stands in no line

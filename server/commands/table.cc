@@ -52,7 +52,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       ZsetWalkCommands(),     ZsetAlgebraCommands(),
       GeoCommands(),          GeoSearchCommands(),
       KeyCommands(),          TransactionCommands(), ScriptCommands(), FunctionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
-      ObjectCommands(),       DumpCommands(),
+      ObjectCommands(),       DumpCommands(),       MigrateCommands(),
       StreamCommands(),       StreamReadCommands(), StreamGroupCommands(), StreamPendingCommands(), StreamInfoCommands(),
       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),

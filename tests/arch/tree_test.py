@@ -42,7 +42,7 @@ ARROWS = {
     "server/admin": (["storage/stats.h", "storage/sync/mutex.h", "protocol/number.h", "protocol/glob.h",
                       "protocol/resp/split.h"], ["absl/", "openssl/"]),
     "server/net": (["protocol/", "server/session.h", "server/steady_time.h", "server/clients.h", "server/commands/dispatch.h",
-                    "server/admin/settings.h", "server/admin/stats.h", "server/admin/log.h",
+                    "server/commands/outbound.h", "server/admin/settings.h", "server/admin/stats.h", "server/admin/log.h",
                     "storage/sync/mutex.h"],
                    ["absl/", "boost/", "sys/", "netinet/", "arpa/"]),
 }
