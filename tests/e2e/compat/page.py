@@ -9,6 +9,7 @@ Everything in the page is a fact of one of these, so that it cannot say what is 
 speaks of an absence that has ended, and where a redis-server 7.0.15 at hand answers otherwise than commands.tsv.
 """
 import argparse
+import fnmatch
 import shutil
 import socket
 import subprocess
@@ -29,7 +30,7 @@ PAGE = ROOT / "docs" / "compatibility.md"
 GROUPS = {"generic": "Keys", "string": "Strings", "bitmap": "Bitmaps", "hyperloglog": "HyperLogLogs", "hash": "Hashes", "list": "Lists",
           "set": "Sets", "sorted-set": "Sorted sets", "stream": "Streams", "geo": "Geo", "transactions": "Transactions",
           "scripting": "Scripts and functions", "pubsub": "Pub/sub", "connection": "Connections", "server": "The server", "cluster": "Cluster"}
-ABSENT, PART, OTHER = "absent", "part", "other"
+STATUS = {"absent": "no", "part": "in part", "alone": "refused"}  # of a command with a difference of that kind; else "yes"
 
 
 # --- facts
@@ -128,36 +129,37 @@ class Page:
         self.theirs, self.client = theirs, client
         self.ours = declared(client)
         self.faults, self.statuses = [], {}
-        self.differences = {}
-        for name, kind, sentence in table("differences.tsv"):
-            self.differences.setdefault(name, []).append((kind, sentence))
+        self.differences, known = {}, [row[0] for row in theirs]
+        for pattern, kind, sentence in table("differences.tsv"):
+            names = ["*"] if pattern == "*" else fnmatch.filter(known, pattern)
+            if not names:
+                self.faults.append(f"differences.tsv names {pattern}, which {VERSION} does not have")
+            for name in names:
+                self.differences.setdefault(name, []).append((kind, sentence))
         self.by_units, self.by_suites = names_of("by_units.txt"), names_of("by_suites.txt")
-        known = {row[0] for row in theirs}
-        for name in self.differences.keys() - known - {"*"}:
-            self.faults.append(f"differences.tsv names {name}, which {VERSION} does not have")
 
     def has(self, name):
         return name in self.ours
 
-    def refuses(self, row):
-        """Whether a command that is declared only answers that it is not supported."""
+    def answer(self, row):
+        """What a command says when it is called with as many words as it needs."""
         request = row[0].split("|")
         request += ["x"] * (abs(int(row[2])) - len(request))
         reply = self.client.call(*request)
-        return isinstance(reply, Error) and b"not supported by this version" in reply
+        return bytes(reply) if isinstance(reply, Error) else b""
 
     def status(self, row):
-        kinds = {kind for kind, _ in self.differences.get(row[0], [])}
         name = row[0]
+        kinds = {kind for kind, _ in self.differences.get(name, [])}
         if not self.has(name):
-            if ABSENT not in kinds:
+            if "absent" not in kinds:
                 self.faults.append(f"{name} is absent, and differences.tsv does not say why")
             return "no"
-        if ABSENT in kinds:
-            if not self.refuses(row):
-                self.faults.append(f"differences.tsv says that {name} is absent, and it is not")
-            return "no"
-        return "in part" if PART in kinds else "yes"
+        if "absent" in kinds and b"not supported by this version" not in self.answer(row):
+            self.faults.append(f"differences.tsv says that {name} is absent, and it is not")
+        if "alone" in kinds and b"cluster support disabled" not in self.answer(row):
+            self.faults.append(f"differences.tsv says that {name} is refused, and it is not")
+        return next((STATUS[kind] for kind in STATUS if kind in kinds), "yes")
 
     def line(self, row):
         name = row[0]
@@ -186,8 +188,9 @@ class Page:
         out = ["# Compatibility with Redis 7.0.15", "",
                "Made by `tests/e2e/compat/page.py` from what a real redis-server 7.0.15 and idemd say of themselves, from what the suites ran,",
                "and from a list of differences; a suite keeps this page equal to them. What a command does is in [commands.md](commands.md).", "",
-               f"Of {len(self.theirs)} commands and subcommands {statuses.count('yes')} are there, {statuses.count('in part')} in part, "
-               f"{statuses.count('no')} not. A command that only has subcommands is shown by these.", "",
+               f"Of {len(self.theirs)} commands and subcommands {statuses.count('yes')} are there and {statuses.count('in part')} in part; "
+               f"{statuses.count('refused')} are refused with the error that a Redis gives which is in no cluster; {statuses.count('no')} are not there. "
+               "A command that only has subcommands is shown by these.", "",
                "The column \"run by\" names who called a command and got an answer that was no error: Redis' own tests (below), or the suites of this tree. "
                "Many of those compare the answer byte for byte with a redis-server's.", "",
                "## Differences in general", ""]
