@@ -327,7 +327,6 @@ class Store {
 
   // While a log is replayed nothing expires: see loader.h.
   void SetReplaying(bool replaying) { replaying_.store(replaying, std::memory_order_relaxed); }
-  bool replaying() const { return replaying_.load(std::memory_order_relaxed); }
 
   // Keys that expire are absent, but stay where they are and are told to nobody, until it is switched off (CLIENT PAUSE).
   void SetFrozen(bool frozen) { frozen_.store(frozen, std::memory_order_relaxed); }

@@ -18,7 +18,7 @@ using storage::EffectKind;
 using storage::HashedKey;
 using storage::Unit;
 
-Shadow::Shadow() : store_(clock_, log_), replay_(store_, tokens_) { store_.SetReplaying(true); }
+Shadow::Shadow() : store_(clock_, log_), replay_(store_, tokens_, nullptr) { store_.SetReplaying(true); }
 
 void Shadow::BeLike(storage::Store& store) {
   {

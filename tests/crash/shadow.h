@@ -28,8 +28,9 @@ class Shadow {
   void RunCommand(const storage::Effect& effect);
   void Restore(const storage::Effect& effect);
 
-  // Far from the time of any server under test, so that an effect that asks for the time is found out.
-  storage::FakeClock clock_{1000};
+  // Behind the time of any server under test, so that an effect that asks for the time is found out. A recovery's clock is
+  // before all of them.
+  storage::FakeClock clock_{4'000'000'000'000};
   storage::NullLog log_;
   storage::Store store_;
   storage::TokenMint tokens_{storage::TokenKey{}};

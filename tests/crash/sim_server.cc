@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<SimData>> SimData::Recover(SimFs& fs, storage::Ti
   absl::Status loaded = data->persistence_.Load(
       data->store_, data->tokens_, nullptr,
       [&](const std::vector<absl::string_view>& words, storage::DbIndex* db) {
-        if (!replay.has_value()) replay.emplace(data->store_, data->tokens_);
+        if (!replay.has_value()) replay.emplace(data->store_, data->tokens_, &data->persistence_);
         return replay->Run(words, db);
       });
   if (!loaded.ok()) return loaded;

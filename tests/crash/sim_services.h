@@ -39,8 +39,8 @@ class SimServices {
 // Runs commands of a log on a store, as a start does.
 class SimReplay {
  public:
-  SimReplay(storage::Store& store, storage::TokenMint& tokens)
-      : services_(store, tokens, nullptr, 0), replayer_(services_.services()) {}
+  SimReplay(storage::Store& store, storage::TokenMint& tokens, server::PersistenceControl* persistence)
+      : services_(store, tokens, persistence, 0), replayer_(services_.services()) {}
   absl::Status Run(const std::vector<absl::string_view>& words, storage::DbIndex* db) {
     return replayer_.Run(words, db);
   }
