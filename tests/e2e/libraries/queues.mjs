@@ -3,9 +3,9 @@
 // usage: node queues.mjs PORT
 import assert from 'node:assert/strict';
 import { FlowProducer, Queue, QueueEvents, Worker } from 'bullmq';
-import { CLOCKS_MS, broken, finish, inOrder, kept, onceEach, port, sleep, test, until, withClients } from './checks.mjs';
+import { CLOCKS_MS, PATIENCE_MS, broken, finish, inOrder, kept, onceEach, port, sleep, test, until, withClients } from './checks.mjs';
 
-const connection = { port, maxRetriesPerRequest: null };
+const connection = { port, maxRetriesPerRequest: null, connectTimeout: PATIENCE_MS };
 const FOR_LONG_MS = 300_000;
 
 // A queue with what belongs to it, closed when the body is done.

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { BurstyRateLimiter, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { createClient } from 'redis';
-import { CLOCKS_MS, admission, broken, finish, kept, port, test, until, withClients } from './checks.mjs';
+import { CLOCKS_MS, PATIENCE_MS, admission, broken, finish, kept, port, test, until, withClients } from './checks.mjs';
 
 const LONG_S = 600; // a window that no test sees the end of
 
@@ -32,7 +32,7 @@ for (const [points, cost] of [[17, 1], [100, 1], [60, 4]]) {
 
 await test('through node-redis, in RESP2 and RESP3', async () => {
   for (const RESP of [2, 3]) {
-    const storeClient = createClient({ RESP, socket: { port } });
+    const storeClient = createClient({ RESP, socket: { port, connectTimeout: PATIENCE_MS } });
     await storeClient.connect();
     const limiter = new RateLimiterRedis({ storeClient, useRedisPackage: true, keyPrefix: `rl:n${RESP}`, points: 25, duration: LONG_S });
     kept(await admission(25, 300, () => passes(limiter, 'user')));

@@ -63,6 +63,7 @@ class Lock:
         self.name, self.holder, self.lease_ms = "{rlock:" + name + "}", holder, lease_ms
         self.channel = "rlock_channel:" + self.name
         self.messages = 0
+        self.waits = False  # it listens, and was then told that it is not free
 
     def attempt(self):
         return TAKE([self.name], [self.lease_ms, self.holder])
@@ -86,6 +87,7 @@ class Lock:
                     return
                 if time.monotonic() > end:
                     raise AssertionError(f"{self.holder} waited in vain")
+                self.waits = True
                 self.messages += news.get_message(timeout=max(left_ms, 1) / 1000) is not None
 
     def __enter__(self):
@@ -147,15 +149,13 @@ def a_message_wakes_each_who_waits():
     """Everyone waits behind one lock; when it is given back all get their turn, long before its lease is over."""
     first = Lock("wake", "first")
     first.take()
-    channel = first.channel
     locks = [Lock("wake", f"host:{number}") for number in range(12)]
     turns = []
 
     def wait(number):
         if number == 12:
-            end = time.monotonic() + PATIENCE_S
-            while dict(client.pubsub_numsub(channel))[channel] < 12 and time.monotonic() < end:
-                time.sleep(0.005)
+            until("all wait", lambda: all(lock.waits for lock in locks))
+            assert client.pubsub_numsub(first.channel) == [(first.channel, 12)]
             assert not turns, "somebody came in while it was held"
             return first.give()
         with locks[number]:

@@ -6,7 +6,7 @@ import Redlock from 'redlock';
 import { CLOCKS_MS, broken, exclusion, finish, kept, port, sleep, test, until, withClients } from './checks.mjs';
 
 const FOR_LONG_MS = 300_000; // longer than any test is awaited: such a lock is only free when it is released
-const patient = { retryCount: -1, retryDelay: 4, retryJitter: 4 };
+const patient = { retryCount: -1, retryDelay: 8, retryJitter: 8 };
 const hasty = { retryCount: 0 };
 
 const refused = (attempt) => assert.rejects(attempt, { name: 'LockError' });
@@ -20,9 +20,9 @@ async function hold(redlock, key, work) {
   }
 }
 
-await test('one holder at a time, over one key', () => withClients(12, async (clients) => {
+await test('one holder at a time, over one key', () => withClients(10, async (clients) => {
   const locks = clients.map((client) => new Redlock([client], patient));
-  kept(await exclusion(12, 20, (contender, work) => hold(locks[contender], 'redlock:one', work)));
+  kept(await exclusion(10, 15, (contender, work) => hold(locks[contender], 'redlock:one', work)));
   assert.equal(await clients[0].exists('redlock:one'), 0, 'the last holder released it');
 }));
 

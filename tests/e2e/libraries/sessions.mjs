@@ -6,7 +6,7 @@ import http from 'node:http';
 import { RedisStore } from 'connect-redis';
 import session from 'express-session';
 import { createClient } from 'redis';
-import { CLOCKS_MS, broken, finish, kept, port, test, until } from './checks.mjs';
+import { CLOCKS_MS, PATIENCE_MS, broken, finish, kept, port, test, until } from './checks.mjs';
 
 const COOKIE = 'sid';
 
@@ -135,7 +135,7 @@ async function suite(label, client) {
 }
 
 for (const RESP of [2, 3]) {
-  const client = createClient({ RESP, socket: { port } });
+  const client = createClient({ RESP, socket: { port, connectTimeout: PATIENCE_MS } });
   await client.connect();
   await suite(`RESP${RESP}`, client);
   client.destroy();
