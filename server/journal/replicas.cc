@@ -15,6 +15,7 @@ namespace idemd::server {
 namespace {
 
 using std::chrono::steady_clock;
+using storage::Lsn;
 
 constexpr auto kTendEvery = std::chrono::seconds(1);
 constexpr size_t kReadBytes = 256 << 10;
@@ -35,13 +36,16 @@ absl::Status Persistence::Impl::MakeReplica(ReplicaSink sink) {
     return sender.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   });
   const std::string path = absl::StrCat(directory_.DumpPath(), ".replica");
-  uint64_t id = 0, bytes = 0;
+  uint64_t id = 0, bytes = 0, fence = 0;
+  Lsn lsn = 0;
   std::vector<std::string> libraries;
   std::unique_lock<std::mutex> feeding(feeding_mutex_);
   journal_.feed().Want();
   store_->SetLogging(true);
   storage::Snapshot snapshot(*store_, [&] {
     libraries = Libraries();
+    lsn = journal_.last_lsn();
+    fence = store_->fences().last();
     id = journal_.feed().Open(sink);
   });
   feeding.unlock();
@@ -50,9 +54,7 @@ absl::Status Persistence::Impl::MakeReplica(ReplicaSink sink) {
     journal_.feed().Drop(id);
     return why;
   };
-  // Our own bookkeeping, and the secret that tokens are made with, stay here.
-  SnapshotFacts facts;
-  facts.effective_ms = clock_->NowMs();
+  SnapshotFacts facts = Facts(lsn, fence);  // the key of tokens, too, which lives with the data
   facts.libraries = std::move(libraries);
   if (absl::Status written = WriteSnapshotFile(directory_, path, snapshot, facts, &bytes); !written.ok()) return dropped(written);
   absl::StatusOr<std::unique_ptr<storage::File>> file = files_.Open(path, storage::FileSystem::Mode::kRead);
