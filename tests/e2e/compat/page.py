@@ -207,7 +207,7 @@ class Page:
         out += list(self.units())
         cannot = table("cannot_pass.tsv")
         if cannot:
-            out += ["", "Tests that cannot pass:", ""] + [f"- `{unit}`, \"{test}\": {why}" for unit, test, why in cannot]
+            out += ["", "Tests that cannot pass:", ""] + [f"- `{unit}`, \"{test}\": {why}" for unit, test, _, why in cannot]
         return "\n".join(out) + "\n"
 
 
