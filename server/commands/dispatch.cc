@@ -110,6 +110,12 @@ std::string DiskRefusal(const Services& services, const Session& session, const 
   return {};
 }
 
+// EXEC is what it runs, too.
+uint32_t FlagsWithQueue(const Session& session, const CommandSpec& spec) {
+  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
+  return spec.flags | (runs_queue ? session.transaction->flags_any : 0);
+}
+
 // Why the command must not run, or "". Tested in Redis' order.
 std::string Refusal(Services& services, const Session& session, const Prepared& p, Words words) {
   if (p.entry == nullptr) return p.container != nullptr ? UnknownSubcommand(*p.container, words) : UnknownCommand(words);
@@ -123,7 +129,7 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   if (services.scripts != nullptr && (services.scripts->busy() || meanwhile) &&
       ((spec.flags & kAllowBusy) == 0 || spec.keys.first != 0)) [[unlikely]]
     return std::string(services.scripts->BusyError());
-  if ((spec.flags & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
+  if ((FlagsWithQueue(session, spec) & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
   if (session.resp == 2 && session.subscriptions != nullptr && (spec.flags & kWhileSubscribed) == 0 &&
       session.peer->info().subscribed()) {
     return absl::StrCat("ERR Can't execute '", p.entry->full_name,

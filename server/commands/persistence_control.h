@@ -105,8 +105,9 @@ class PersistenceControl {
   // SYNC, PSYNC: sends `$bytes`, a snapshot of now (RDB), and from then on every write as commands; begins soon, on threads of
   // the implementation.
   virtual void AddReplica(ReplicaSink sink) = 0;
-  // Sends a command that is no write to all replicas (RESP): PUBLISH, REPLCONF GETACK.
+  // Sends a command that is no write to all replicas (RESP): PING, REPLCONF GETACK; PUBLISH, as from a client in `db`.
   virtual void TellReplicas(absl::string_view command) = 0;
+  virtual void TellReplicas(absl::string_view command, storage::DbIndex db) = 0;
   virtual bool has_replicas() const = 0;           // or may have; one relaxed load
   virtual uint64_t replication_offset() const = 0;  // bytes of commands that replicas were sent so far
 

@@ -104,7 +104,7 @@ void UnsubscribePatterns(Context& c) { Unsubscribe(c, kPatterns); }
 void UnsubscribeShardChannels(Context& c) { Unsubscribe(c, kShardChannels); }
 
 // Those who follow this server pass messages on to their own clients.
-void TellReplicas(Services& services, ChannelSpace space, absl::string_view channel, absl::string_view text) {
+void TellReplicas(Services& services, storage::DbIndex db, ChannelSpace space, absl::string_view channel, absl::string_view text) {
   if (services.persistence == nullptr || !services.persistence->has_replicas()) return;
   std::string command;
   protocol::Writer writer(command, 2);
@@ -112,7 +112,7 @@ void TellReplicas(Services& services, ChannelSpace space, absl::string_view chan
   writer.Bulk(space == ChannelSpace::kPlain ? "PUBLISH" : "SPUBLISH");
   writer.Bulk(channel);
   writer.Bulk(text);
-  services.persistence->TellReplicas(command);
+  services.persistence->TellReplicas(command, db);
 }
 
 // A message leaves when what this client did before is as safe as the log makes it; inside EXEC and scripts, with all
@@ -124,13 +124,13 @@ void PublishTo(Context& c, ChannelSpace space) {
   const absl::string_view text = c.words[2];
   if (!c.unit.sealed()) {
     const storage::Lsn need = std::max(c.session.need, c.unit.need());
-    TellReplicas(c.services, space, channel, text);
+    TellReplicas(c.services, c.db(), space, channel, text);
     return c.reply.Integer(static_cast<int64_t>(pubsub.Publish(space, channel, text, need, from)));
   }
   const size_t receivers = pubsub.Receivers(space, channel);
   if (receivers != 0 || (c.services.persistence != nullptr && c.services.persistence->has_replicas())) {
-    c.unit.AtCommit([&services = c.services, space, channel = std::string(channel), text = std::string(text), from](storage::Lsn need) {
-      TellReplicas(services, space, channel, text);
+    c.unit.AtCommit([&services = c.services, db = c.db(), space, channel = std::string(channel), text = std::string(text), from](storage::Lsn need) {
+      TellReplicas(services, db, space, channel, text);
       services.pubsub->Publish(space, channel, text, need, from);
     });
   }

@@ -167,6 +167,9 @@ absl::Status Persistence::SetSync(SyncPolicy policy) {
 absl::Status Persistence::SetLog(bool on) { return impl_->SetLog(on); }
 void Persistence::AddReplica(ReplicaSink sink) { impl_->AddReplica(std::move(sink)); }
 void Persistence::TellReplicas(absl::string_view command) { impl_->journal().feed().AppendPlain(command); }
+void Persistence::TellReplicas(absl::string_view command, storage::DbIndex db) {
+  impl_->journal().feed().Append(command, db, db, storage::kNoLsn);
+}
 bool Persistence::has_replicas() const { return impl_->journal().feed().wanted(); }
 uint64_t Persistence::replication_offset() const { return impl_->journal().feed().offset(); }
 void Persistence::SetSavePoints(std::vector<SavePoint> points) {

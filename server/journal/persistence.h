@@ -86,6 +86,7 @@ class Persistence final : public PersistenceControl {
 
   void AddReplica(ReplicaSink sink) override;
   void TellReplicas(absl::string_view command) override;
+  void TellReplicas(absl::string_view command, storage::DbIndex db) override;
   bool has_replicas() const override;
   uint64_t replication_offset() const override;
 

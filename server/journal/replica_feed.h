@@ -43,7 +43,7 @@ class ReplicaFeed {
 
   // One unit's commands, for a reader who is in database `first_db` and will be in `last_db`.
   void Append(absl::string_view commands, storage::DbIndex first_db, storage::DbIndex last_db, storage::Lsn need);
-  // What is no effect: PUBLISH, PING, REPLCONF GETACK.
+  // What is of no database: PING, REPLCONF GETACK.
   void AppendPlain(absl::string_view command) { Append(command, kAnyDb, kAnyDb, storage::kNoLsn); }
 
   // Bytes so far: what replicas acknowledge.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/commands/persistence_control.h"
 #include "server/commands/shutdown.h"
 #include "tests/support/harness.h"
@@ -47,6 +48,7 @@ class FakeDisk final : public PersistenceControl {
   void SetDumpName(std::string) override {}
   void AddReplica(ReplicaSink sink) override { replicas.push_back(std::move(sink)); }
   void TellReplicas(absl::string_view command) override { told_replicas.append(command.data(), command.size()); }
+  void TellReplicas(absl::string_view command, storage::DbIndex db) override { absl::StrAppend(&told_replicas, "in ", db, ":", command); }
   bool has_replicas() const override { return !replicas.empty(); }
   uint64_t replication_offset() const override { return told_replicas.size(); }
 

@@ -29,7 +29,8 @@ TEST_F(ReplicationTest, ARoundOfWordsMakesAReplica) {
   EXPECT_THAT(Do("INFO replication"), HasSubstr("connected_slaves:1"));
   EXPECT_THAT(Do("INFO replication"), HasSubstr("port=7777,state=online,offset=12,lag=0"));
   EXPECT_THAT(Do("ROLE"), HasSubstr("\"7777\" \"12\""));
-  EXPECT_THAT(Do("CLIENT LIST"), HasSubstr("flags=S"));
+  EXPECT_THAT(Do("CLIENT LIST TYPE replica"), HasSubstr("flags=S"));
+  EXPECT_EQ(Do("CLIENT KILL TYPE slave"), "1");
 }
 
 TEST_F(ReplicationTest, WordsThatReplicasDoNotSayAreRefused) {
@@ -77,7 +78,7 @@ TEST_F(ReplicationTest, MessagesGoToReplicasToo) {
   EXPECT_EQ(disk.told_replicas, "");
   Do(*replica, "SYNC");
   for (const char* line : {"PUBLISH c one", "MULTI", "PUBLISH c two", "EXEC"}) Do(line);
-  EXPECT_EQ(disk.told_replicas, "*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$3\r\none\r\n*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$3\r\ntwo\r\n");
+  EXPECT_EQ(disk.told_replicas, "in 0:*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$3\r\none\r\nin 0:*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$3\r\ntwo\r\n");
 }
 
 }  // namespace

@@ -281,5 +281,15 @@ TEST_F(TransactionTest, TransfersBetweenThreadsKeepTheSum) {
   EXPECT_EQ(sum, kAccounts * 100);
 }
 
+TEST_F(TransactionTest, WhatNeedsMemoryDoesNotRunWhereThereIsNone) {
+  for (const char* line : {"MULTI", "SET a 1"}) Do(line);
+  store.settings().maxmemory_bytes.store(1);
+  EXPECT_EQ(Do("EXEC"), "-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'.");
+  for (const char* line : {"MULTI", "GET a", "DEL a"}) Do(line);
+  EXPECT_EQ(Do("EXEC"), "[nil 0]");
+  store.settings().maxmemory_bytes.store(0);
+  EXPECT_EQ(Do("GET a"), "nil");
+}
+
 }  // namespace
 }  // namespace idemd::server
