@@ -339,7 +339,7 @@ def controls(options, seed):
             control(options, "a reply before its sync", seed, "always", ["cut"], sync_mode=s.LATE)]
     if not options.plain:
         for name, kind, planted in (("a deletion that is not logged", "kill", "idemd_forgets_deletes"),
-                                    ("a list's new tail that is not logged", "kill", "idemd_forgets_pushes"),
+                                    ("a set's new members that are not logged", "kill", "idemd_forgets_members"),
                                     ("a snapshot that has collections as they are later", "rewrite", "idemd_saves_late")):
             binary = str(Path(options.planted or Path(options.build or "") / "tests/crash") / planted)
             good.append(control(options, name, seed, "always", [kind], binary=binary))

@@ -222,7 +222,7 @@ EVENTS_OF_TYPES = {
         SPOP one
         SADD one x
         SPOP one 5
-        SADD one x y
+        SADD one 1 2
         SPOP one 2
         DEL s t""",
     "hashes": r"""

@@ -16,7 +16,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 import event_scenes  # noqa: E402
 import scenes  # noqa: E402
 from lib.resp import Closed, Connection, Timeout  # noqa: E402
-from lib.server import Server, find_binary, free_port  # noqa: E402
+from lib.server import Server, find_binary, free_port, skipped_for_redis  # noqa: E402
 from talk import differences  # noqa: E402
 
 # Of an event of a key that expires by itself on an idle server. Measured are 30 ms for half of them and 60 for all; a machine
@@ -270,6 +270,9 @@ def main():
         tests += [("random commands", suite.random_commands, options.commands), ("settings", suite.settings),
                   ("expired events in time", suite.expired_in_time, 500), ("redis-py", suite.redis_py),
                   ("a crowd", suite.crowd), ("a slow subscriber", suite.slow_subscriber)]
+        if skipped_for_redis("every message and event"):
+            alone = (suite.expired_in_time, suite.redis_py, suite.crowd, suite.slow_subscriber)
+            tests = [test for test in tests if test[1] in alone]
         for name, test, *arguments in tests:
             if options.only in name:
                 suite.run(name, test, *arguments)
