@@ -96,24 +96,23 @@ bool DiskObjects(const Services& services) {
          (disk != nullptr && (disk->loading() || disk->last_save_failed()));
 }
 
+// EXEC is what it runs, too.
+uint32_t FlagsWithQueue(const Session& session, const CommandSpec& spec) {
+  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
+  return spec.flags | (runs_queue ? session.transaction->flags_any : 0);
+}
+
 // Why the disk keeps the command from running, or "".
 std::string DiskRefusal(const Services& services, const Session& session, const CommandSpec& spec) {
   // EXEC is what it runs.
   const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
-  const uint32_t any = runs_queue ? session.transaction->flags_any : spec.flags;
   const uint32_t all = runs_queue ? session.transaction->flags_all : spec.flags;
-  if ((any & kWrite) != 0) {
+  if ((FlagsWithQueue(session, spec) & kWrite) != 0) {
     if (std::string refusal = WriteRefusal(services); !refusal.empty()) return refusal;
   }
   if (services.persistence != nullptr && services.persistence->loading() && (all & kLoading) == 0)
     return std::string(errors::kLoading);
   return {};
-}
-
-// EXEC is what it runs, too.
-uint32_t FlagsWithQueue(const Session& session, const CommandSpec& spec) {
-  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
-  return spec.flags | (runs_queue ? session.transaction->flags_any : 0);
 }
 
 // Why the command must not run, or "". Tested in Redis' order.

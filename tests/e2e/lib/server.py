@@ -185,6 +185,38 @@ def eventually(condition, what, timeout=5.0, every=0.005):
     raise AssertionError(f"not within {timeout} s: {what}")
 
 
+class Redis:
+    """A stock redis-server that keeps nothing."""
+
+    def __enter__(self):
+        self.port = free_port()
+        self.directory = tempfile.mkdtemp(prefix="idemd-redis-")
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory, "--save", ""],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                with Connection(self.port, timeout=2.0) as client:
+                    client.call("PING")
+                return self
+            except (OSError, Closed, Timeout):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(20)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def log_text(self):
+        return ""
+
+
 def redis_version():
     """What the redis-server on the PATH is: "7.0.15"; "" where there is none."""
     program = shutil.which("redis-server") or str(ROOT / "build/tools/redis-server")

@@ -2,10 +2,8 @@
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,45 +11,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from lib.resp import Closed, Connection, Timeout  # noqa: E402
-from lib.server import ROOT, Server, find_binary, free_port  # noqa: E402
+from lib.server import ROOT, Redis, Server, find_binary  # noqa: E402
 
 PROGRAMS = ("redlock.mjs", "rate_limits.mjs", "queues.mjs", "sessions.mjs", "redis_py_lock.py", "task_queue.py",
             "redisson_lock.py", "spring_lock.py", "spring_session.py")
 LIMIT_S = 400  # of one program, whose tests have their own patience
 AT_ONCE = 3  # they mostly wait; each uses keys of its own
-
-
-class Redis:
-    """A stock redis-server that keeps nothing: what these programs expect of it is what they may expect of idemd."""
-
-    def __enter__(self):
-        self.port = free_port()
-        self.directory = tempfile.mkdtemp(prefix="idemd-redis-")
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory, "--save", ""],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                with Connection(self.port, timeout=2.0) as client:
-                    client.call("PING")
-                return self
-            except (OSError, Closed, Timeout):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(20)
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def alive(self):
-        return self.process.poll() is None
-
-    def log_text(self):
-        return ""
 
 
 def words_for(name, port):

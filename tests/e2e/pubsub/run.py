@@ -3,9 +3,7 @@ import argparse
 import os
 import random
 import re
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -15,39 +13,13 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 
 import event_scenes  # noqa: E402
 import scenes  # noqa: E402
-from lib.resp import Closed, Connection, Timeout  # noqa: E402
-from lib.server import Server, find_binary, free_port, skipped_for_redis  # noqa: E402
+from lib.resp import Connection  # noqa: E402
+from lib.server import Redis, Server, find_binary, skipped_for_redis  # noqa: E402
 from talk import differences  # noqa: E402
 
 # Of an event of a key that expires by itself on an idle server. Measured are 30 ms for half of them and 60 for all; a machine
 # that is busy with other things gives neither the server nor this script its processor in time.
 LATE_MS_MAX = 2000
-
-
-class Redis:
-    """A stock redis-server that keeps nothing."""
-
-    def __enter__(self):
-        self.port = free_port()
-        self.directory = tempfile.TemporaryDirectory(prefix="idemd-redis-")
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.directory.name],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                with Connection(self.port, timeout=2.0) as client:
-                    client.call("PING")
-                return self
-            except (OSError, Closed, Timeout):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(20)
-        self.directory.cleanup()
 
 
 class Suite:
