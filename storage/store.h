@@ -261,6 +261,7 @@ class Unit {
   void ServeLine(Shard& shard, const std::string& name);
   void NoteReady(Shard& shard, const std::string& name);
   void CollectReady();
+  void TellWhole(DbIndex db);
   void AppendEffects();
   void ResolveServed();
   void Unlock();

@@ -135,7 +135,7 @@ void Workload::Plain() {
 void Workload::Several() {
   Run({"MULTI"});
   for (uint64_t i = 0, commands = 1 + Below(4); i < commands; ++i)
-    Below(8) == 0 ? Whole() : Below(2) == 0 ? Plain() : Collection();
+    Below(6) == 0 ? Whole() : Below(2) == 0 ? Plain() : Collection();
   Run({"EXEC"});
 }
 
