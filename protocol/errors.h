@@ -18,6 +18,9 @@ inline constexpr absl::string_view kOutOfRangeValue = "ERR value is out of range
 inline constexpr absl::string_view kMustBePositive = "ERR value is out of range, must be positive";
 inline constexpr absl::string_view kDrawCount =
     "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+inline constexpr absl::string_view kReplyTooLong = "ERR the reply is longer than proto-max-reply-len";
+inline constexpr absl::string_view kTransactionTooLong =
+    "ERR the transaction is longer than client-query-buffer-limit and has been given up";
 inline constexpr absl::string_view kNumKeysPositive = "ERR numkeys should be greater than 0";
 inline constexpr absl::string_view kNumKeysMany = "ERR Number of keys can't be greater than number of args";
 inline constexpr absl::string_view kLimitNegative = "ERR LIMIT can't be negative";

@@ -20,6 +20,7 @@ void Clients::Remove(uint64_t id) {
   gone = std::move(it->second);
   peers_.erase(it);
   count_.store(peers_.size(), std::memory_order_relaxed);
+  stranger_ids_.erase(id);
   monitor_ids_.erase(std::remove(monitor_ids_.begin(), monitor_ids_.end(), id), monitor_ids_.end());
   monitors_.store(monitor_ids_.size(), std::memory_order_relaxed);
 }
@@ -46,6 +47,21 @@ size_t Clients::blocked() const {
   size_t n = 0;
   for (const auto& [id, peer] : peers_) n += peer->info().blocked.load(std::memory_order_relaxed);
   return n;
+}
+
+std::shared_ptr<Peer> Clients::AddStranger(uint64_t id, size_t max) {
+  storage::MutexLock lock(mutex_);
+  stranger_ids_.insert(id);
+  if (stranger_ids_.size() <= max) return nullptr;
+  const auto oldest = stranger_ids_.begin();
+  const auto it = peers_.find(*oldest);
+  stranger_ids_.erase(oldest);
+  return it == peers_.end() ? nullptr : it->second;
+}
+
+void Clients::RemoveStranger(uint64_t id) {
+  storage::MutexLock lock(mutex_);
+  stranger_ids_.erase(id);
 }
 
 void Clients::AddMonitor(uint64_t id) {

@@ -107,6 +107,7 @@ struct Transaction {
     std::vector<std::string> words;
   };
   std::vector<Queued> commands;
+  size_t bytes = 0;                  // of all that is queued
   uint32_t flags_any = 0;            // flags that one of them has
   uint32_t flags_all = ~uint32_t{0};  // flags that all of them have
   bool aborted = false;  // a command was refused at queueing: EXEC will not run

@@ -91,7 +91,12 @@ class Settings {
   std::atomic<bool> protected_mode{true};
   std::atomic<bool> has_password{false};  // requirepass is not empty
   std::atomic<int64_t> proto_max_bulk_bytes{0};
+  std::atomic<int64_t> proto_max_words{0};
+  std::atomic<int64_t> proto_max_reply_bytes{0};
   std::atomic<int64_t> client_query_buffer_bytes{0};
+  std::atomic<int64_t> unauthenticated_max_clients{0};
+  std::atomic<int64_t> unauthenticated_max_seconds{0};
+  std::atomic<int64_t> unauthenticated_query_buffer_bytes{0};
   OutputLimit output_limit_normal;
   OutputLimit output_limit_replica;
   OutputLimit output_limit_pubsub;

@@ -176,6 +176,14 @@ void InsertPushes(Session& session, const CommandSpec& spec, size_t mark, std::s
   session.pushes.clear();
 }
 
+// The reply got too long, and was not put together to its end. Who may have changed something must not take the error for a
+// refusal, so that the connection ends as if the reply had been lost.
+void RefuseReply(Session& session, const CommandEntry& entry, size_t mark, protocol::Writer& reply) {
+  reply.buffer().resize(mark);
+  reply.Error(errors::kReplyTooLong);
+  session.close_after_reply = (entry.spec->flags & kReadonly) == 0;
+}
+
 // The code word of the error reply at `mark`, or "" when the reply is none.
 absl::string_view ErrorCode(const std::string& out, size_t mark) {
   if (out.size() <= mark || out[mark] != '-') return {};
@@ -214,6 +222,7 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
                        std::string& out) {
   storage::EpochGuard guard;  // one for all; those of the units nest in it
   protocol::Writer reply(out, session.resp);
+  const auto reply_bytes_max = static_cast<size_t>(services_.settings.proto_max_reply_bytes.load(std::memory_order_relaxed));
   std::array<Prepared, kChunk> prepared;
   ClientInfo& info = session.info();
   int64_t now_us = SteadyUs();
@@ -229,6 +238,7 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
     }
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
+      reply.set_limit(out.size() + reply_bytes_max);
       if (!RunOne(session, batch.words_of(batch.requests[done]), prepared[i], reply, &now_us)) return done - first;
     }
   }
@@ -246,8 +256,12 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
   }
   if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipThis;
   if (refusal.empty() && session.transaction != nullptr && (entry->spec->flags & kNotQueued) == 0) {
-    QueueCommand(session, *entry, words);
-    reply.Simple("QUEUED");
+    if (MayQueue(services_, session, words)) {
+      QueueCommand(session, *entry, words);
+      reply.Simple("QUEUED");
+    } else {
+      reply.Error(errors::kTransactionTooLong);
+    }
   } else if (refusal.empty()) {
     session.info().last_command.store(entry->spec, std::memory_order_relaxed);
     storage::Unit unit(services_.store);
@@ -273,6 +287,8 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     thread_stats_->OnError(ErrorCode(out, mark));
     if (entry != nullptr) thread_stats_->OnRejected(entry->ordinal);
   }
+  if (reply.cut()) [[unlikely]]
+    RefuseReply(session, *entry, mark, reply);
   ClientInfo& info = session.info();
   info.commands.store(info.commands.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   reply.set_resp(session.resp);  // HELLO and RESET change it

@@ -4,14 +4,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
-#include <limits>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "protocol/errors.h"
 #include "server/admin/log.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
@@ -32,6 +34,14 @@ constexpr uint32_t kParkSeconds = 2;
 // Requests at a connection's beginning that are looked at for HTTP: a browser made to talk to us
 // says it in its first lines.
 constexpr uint16_t kInspectRequests = 64;
+
+// "GET / HTTP/1.1", as an inline request: no command of these names takes two words.
+bool IsHttpLine(absl::Span<const absl::string_view> words, char first_byte) {
+  constexpr absl::string_view kMethods[] = {"GET",   "HEAD", "PUT", "DELETE", "CONNECT", "OPTIONS",
+                                            "TRACE", "PATCH", "PRI"};
+  return words.size() == 3 && first_byte != '*' && absl::StartsWith(words[2], "HTTP/") &&
+         std::find(std::begin(kMethods), std::end(kMethods), words[0]) != std::end(kMethods);
+}
 
 }  // namespace
 
@@ -61,6 +71,7 @@ void Connection::Start() {
   loop_->Add(self());
   loop_->dispatcher().thread_stats().OnConnection();
   last_read_tick_ = loop_->ticks();
+  if (!session_.authenticated) NoteLogin();
   if (info().closing.load(std::memory_order_relaxed)) return Close();  // killed before it began
   if (loop_->stopping()) return Close();
   StartRead();
@@ -69,7 +80,8 @@ void Connection::Start() {
 void Connection::StartRead() {
   if (reading_ || state_ == State::kClosed) return;
   if (!buffer_.MakeRoom(parser_.bytes_wanted())) {
-    LogWarning(absl::StrCat("Out of memory for the requests of client ", Describe()));
+    static LogLimit log_limit;
+    LogWarning(log_limit, absl::StrCat("Out of memory for the requests of client ", Describe()));
     return Close();
   }
   reading_ = true;
@@ -107,10 +119,12 @@ void Connection::OnRead(const ErrorCode& error, size_t n) {
     return;
   }
   buffer_.Commit(n);
-  const auto limit =
-      static_cast<size_t>(settings_.client_query_buffer_bytes.load(std::memory_order_relaxed));
+  const auto limit = static_cast<size_t>(
+      (session_.authenticated ? settings_.client_query_buffer_bytes : settings_.unauthenticated_query_buffer_bytes)
+          .load(std::memory_order_relaxed));
   if (buffer_.size() > limit) {
-    LogWarning(absl::StrCat("Closing client that reached max query buffer length: ", Describe()));
+    static LogLimit log_limit;
+    LogWarning(log_limit, absl::StrCat("Closing client that reached max query buffer length: ", Describe()));
     loop_->dispatcher().services().stats.OnQueryLimit();
     return Close();
   }
@@ -131,7 +145,7 @@ void Connection::OnEndOfInput() {
 protocol::ParserLimits Connection::Limits() const {
   protocol::ParserLimits limits;
   limits.bulk_bytes_max = settings_.proto_max_bulk_bytes.load(std::memory_order_relaxed);
-  if (session_.authenticated) limits.words_max = std::numeric_limits<int32_t>::max();
+  limits.words_max = settings_.proto_max_words.load(std::memory_order_relaxed);
   limits.unauthenticated = !session_.authenticated;
   return limits;
 }
@@ -147,6 +161,7 @@ void Connection::Turn() {
   in_turn_ = true;
   TakeTurn();
   in_turn_ = false;
+  loop_->TrimBatch();
   if (!loop_->serving_meanwhile()) loop_->RunAfterTurn();
 }
 
@@ -165,13 +180,17 @@ void Connection::TakeTurn() {
     bytes += parser_.consumed();
     const bool all = ExecuteBatch();
     if (!serving()) return;
+    if (session_.authenticated == stranger_) [[unlikely]]
+      NoteLogin();
     if (session_.close_after_reply) {
       Flush();
       return CloseWhenSent(false);
     }
     if (!all) break;
     if (http) {
+      static LogLimit log_limit;
       LogWarning(
+          log_limit,
           absl::StrCat("Possible SECURITY ATTACK detected. It looks like somebody is sending POST "
                        "or Host: commands. "
                        "This is likely due to an attacker attempting to use Cross Protocol "
@@ -220,13 +239,18 @@ bool Connection::ExecuteBatch() {
   return false;
 }
 
-// Looks for the words of an HTTP request, and leaves only what came before them in the batch.
+// Looks for the words of an HTTP request, and leaves only what came before them in the batch. Redis knows POST and Host: only,
+// and says to the line before that it has too many words.
 bool Connection::CutAtHttp() {
   protocol::Batch& batch = loop_->batch;
   for (size_t i = 0; i < batch.requests.size() && inspected_ < kInspectRequests;
        ++i, ++inspected_) {
-    const absl::string_view name = batch.words[batch.requests[i].first];
-    if (!absl::EqualsIgnoreCase(name, "POST") && !absl::EqualsIgnoreCase(name, "Host:")) continue;
+    const protocol::RequestSpan& request = batch.requests[i];
+    const absl::string_view name = batch.words[request.first];
+    if (!absl::EqualsIgnoreCase(name, "POST") && !absl::EqualsIgnoreCase(name, "Host:") &&
+        !IsHttpLine(batch.words_of(request), buffer_.view()[request.end - request.bytes])) {
+      continue;
+    }
     batch.requests.resize(i);
     return true;
   }
@@ -262,10 +286,36 @@ void Connection::AwaitEndOfWait() {
 void Connection::RefuseProtocol() {
   Flush();
   if (!serving()) return;
-  LogVerbose(absl::StrCat(parser_.error(), " from client: ", Describe()));
+  if (parser_.foreign()) {
+    static LogLimit log_limit;
+    LogWarning(log_limit, absl::StrCat("A client does not speak the Redis protocol (TLS on a port without it, for one). ",
+                                       "Connection aborted: ", Describe()));
+  } else {
+    LogVerbose(absl::StrCat(parser_.error(), " from client: ", Describe()));
+  }
   absl::StrAppend(&loop_->out, "-", parser_.error(), "\r\n");
   Flush();
   CloseWhenSent(true);
+}
+
+// The session has logged in, or it has not, or not any more.
+void Connection::NoteLogin() {
+  stranger_ = !session_.authenticated;
+  if (!stranger_) return clients_.RemoveStranger(info().id);
+  stranger_since_tick_ = loop_->ticks();
+  const auto max = static_cast<size_t>(settings_.unauthenticated_max_clients.load(std::memory_order_relaxed));
+  const std::shared_ptr<Peer> oldest = clients_.AddStranger(info().id, max);
+  if (oldest == nullptr) return;
+  static LogLimit log_limit;
+  LogWarning(log_limit, "More clients than unauthenticated-max-clients have not logged in: the oldest are closed.");
+  oldest->Kill();
+}
+
+// There was time enough to log in.
+void Connection::CloseStranger() {
+  loop_->out = absl::StrCat("-", protocol::errors::kNoAuth, "\r\n");
+  Flush();
+  CloseWhenSent(false);
 }
 
 void Connection::Tick(int64_t now_ms) {
@@ -276,6 +326,8 @@ void Connection::Tick(int64_t now_ms) {
   }
   CheckOutputLimits(now_ms);
   if (!serving()) return;
+  const int64_t login_s = settings_.unauthenticated_max_seconds.load(std::memory_order_relaxed);
+  if (stranger_ && login_s > 0 && loop_->ticks() - stranger_since_tick_ > login_s) return CloseStranger();
   const int64_t timeout_s = settings_.timeout_s.load(std::memory_order_relaxed);
   const int64_t active_ms =
       std::max(info().last_active_ms.load(std::memory_order_relaxed), info().created_ms);

@@ -93,6 +93,8 @@ class Connection final : public Peer {
   void Turn();
   bool ExecuteBatch();
   bool CutAtHttp();
+  void NoteLogin();
+  void CloseStranger();
   void AfterTurn();
   void AwaitEndOfWait();
   void RefuseProtocol();
@@ -132,6 +134,7 @@ class Connection final : public Peer {
   int64_t over_soft_limit_since_ms_ = 0;  // 0: it is not
   uint32_t last_read_tick_ = 0;
   uint32_t linger_until_tick_ = 0;
+  uint32_t stranger_since_tick_ = 0;
   uint16_t inspected_ = 0;  // requests that were looked at for HTTP
   State state_ = State::kServing;
   bool in_turn_ = false;
@@ -142,6 +145,7 @@ class Connection final : public Peer {
   bool output_full_ = false;  // nothing is executed until the queue is shorter
   bool end_of_input_ = false;
   bool finishing_ = false;
+  bool stranger_ = false;  // not logged in, and counted as such
   bool linger_ = false;
   bool taken_ = false;   // of the loop: SendTaken() is to come
   bool pushed_ = false;  // gets more than replies, without a subscription: MONITOR

@@ -18,6 +18,8 @@ namespace {
 // A client that leaves this much unread gets no more of its requests executed until half of it has
 // gone.
 constexpr size_t kQueueFullBytes = 256 * 1024;
+// ... and before it has logged in, when there is nothing to be had but short errors.
+constexpr size_t kStrangerFullBytes = 4 * 1024;
 // The loop's output memory is given back when one reply made it larger than this.
 constexpr size_t kOutputKeepBytes = 1024 * 1024;
 // How long a shut connection is read on.
@@ -125,8 +127,9 @@ void Connection::StartWrite() {
 void Connection::NoteQueue() {
   const size_t bytes = queue_.bytes() + held_.size();
   info().output_bytes.store(bytes, std::memory_order_relaxed);
-  if (bytes > kQueueFullBytes) output_full_ = true;
-  if (bytes <= kQueueFullBytes / 2) output_full_ = false;
+  const size_t full = stranger_ ? kStrangerFullBytes : kQueueFullBytes;
+  if (bytes > full) output_full_ = true;
+  if (bytes <= full / 2) output_full_ = false;
 }
 
 void Connection::OnWritten(const ErrorCode& error, size_t n) {
@@ -220,7 +223,8 @@ void Connection::CheckOutputLimits(int64_t now_ms) {
     over = over || now_ms - over_soft_limit_since_ms_ > seconds * 1000;
   }
   if (!over) return;
-  LogWarning(absl::StrCat("Client ", Describe(),
+  static LogLimit log_limit;
+  LogWarning(log_limit, absl::StrCat("Client ", Describe(),
                           " scheduled to be closed ASAP for overcoming of output buffer limits."));
   loop_->dispatcher().services().stats.OnOutputLimit();
   Close();

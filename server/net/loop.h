@@ -79,11 +79,18 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void AfterTurn(std::function<void()> work) { after_turn_.push_back(std::move(work)); }
   void RunAfterTurn();
 
+  // Gives back the memory of a request with very many words. Called between turns.
+  void TrimBatch() {
+    if (batch.words.capacity() > kBatchWordsKept) batch = protocol::Batch();
+  }
+
   // One turn's requests and replies. Both are empty between turns.
   protocol::Batch batch;
   std::string out;
 
  private:
+  static constexpr size_t kBatchWordsKept = 64 * 1024;
+
   void Run();
   void ScheduleTick();
   void Tick();

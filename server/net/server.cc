@@ -207,7 +207,9 @@ void Server::AcceptAll(const std::shared_ptr<Acceptor>& acceptor) {
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+    static LogLimit log_limit;
     LogWarning(
+        log_limit,
         absl::StrCat("Accepting client connection: ", std::generic_category().message(errno)));
     acceptor->retry.expires_after(kAcceptRetry);
     acceptor->retry.async_wait([this, acceptor](const ErrorCode& error) {

@@ -216,7 +216,61 @@ TEST_F(ConnectionTest, HttpIsCutOff) {
   Client get = Connect();
   get.Send("GET / HTTP/1.1\r\nUser-Agent: x\r\nhOST: localhost\r\nECHO x\r\n");
   EXPECT_TRUE(get.AtEnd());
+  for (const char* line : {"GET / HTTP/1.0\r\nECHO x\r\n", "PUT /x HTTP/1.1\r\nECHO x\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n"}) {
+    Client first_line = Connect();
+    first_line.Send(line);
+    EXPECT_TRUE(first_line.AtEnd()) << line;
+  }
   EXPECT_EQ(executed(), 0);
+}
+
+TEST_F(ConnectionTest, ATlsHelloIsRefusedAtOnce) {
+  Start();
+  Client client = Connect();
+  client.Send("\x16\x03\x01");
+  bool closed = false;
+  EXPECT_THAT(client.ReadToEnd(&closed), ::testing::StartsWith("-ERR Protocol error: expected '*' or a command"));
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ConnectionTest, OfTooManyWhoHaveNotLoggedInTheOldestHaveToGo) {
+  Start("requirepass p\nunauthenticated-max-clients 2\n");
+  std::vector<Client> strangers;
+  for (int i = 0; i < 2; ++i) {
+    strangers.push_back(Connect());
+    strangers.back().Send(Request({"PING"}));
+    EXPECT_THAT(strangers.back().Line(), ::testing::StartsWith("-NOAUTH"));
+  }
+  strangers.push_back(Connect());
+  EXPECT_TRUE(strangers[0].AtEnd());
+  strangers[1].Send(Request({"PING"}));
+  EXPECT_THAT(strangers[1].Line(), ::testing::StartsWith("-NOAUTH"));
+}
+
+TEST_F(ConnectionTest, WhoDoesNotLogInInTimeHasToGo) {
+  Start("requirepass p\nunauthenticated-max-seconds 1\n");
+  Client client = Connect();
+  bool closed = false;
+  EXPECT_EQ(client.ReadToEnd(&closed), "-NOAUTH Authentication required.\r\n");
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ConnectionTest, BeforeTheLoginFewBytesMayWait) {
+  Start("requirepass p\nunauthenticated-query-buffer-limit 64kb\n");
+  Client client = Connect();
+  client.Send("*10\r\n");
+  std::thread sender([&] {
+    for (int i = 0; i < 9; ++i) client.Send(absl::StrCat("$16000\r\n", std::string(16000, 'x'), "\r\n"));
+  });
+  EXPECT_TRUE(Eventually([&] { return stats_.Totals().query_limit_disconnections == 1; }));
+  sender.join();
+}
+
+TEST_F(ConnectionTest, ARequestHasNoMoreWordsThanTheSetting) {
+  Start("proto-max-words 2000\n");
+  Client client = Connect();
+  client.Send("*2001\r\n");
+  EXPECT_EQ(client.ReadToEnd(), "-ERR Protocol error: invalid multibulk length\r\n");
 }
 
 TEST_F(ConnectionTest, TooManyBytesOfRequestsCloseTheConnection) {
