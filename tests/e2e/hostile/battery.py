@@ -18,7 +18,7 @@ from lib.server import Server  # noqa: E402
 MIB = 1024 * 1024
 PEAK_MAX = 64 * MIB      # over the start, at any time
 SETTLED_MAX = 32 * MIB   # over the start, after a kind of cases: allocators keep some of what was freed
-PING_SECONDS_MAX = 1.0   # a single PING after a case
+PING_SECONDS_MAX = 1.0   # two PINGs after a case, one of them on a new connection
 PING_P99_MS = 10.0       # of all PINGs; see Watch.verdict()
 LOG_LINES_MAX = 40       # of one kind of cases: whoever may connect must not fill the disk
 
@@ -86,7 +86,6 @@ class Battery:
         self.passed = self.failed = 0
         self.highest = (0, "nothing")   # bytes over the start, and in which case
         self.settled = 0
-        self.slowest_ping = (0.0, "nothing")
         self.kinds = {}
         self.server = self.process = self.steady = None
 
@@ -124,9 +123,12 @@ class Battery:
         self.failed += 1
         print(f"FAILED  {name}: {what}", flush=True)
 
+    def wants(self, kind):
+        return not self.only or self.only in kind
+
     def run(self, kind, cases):
         """`cases` yields (name, body); a body raises or returns a text when it was answered wrongly."""
-        if self.only and self.only not in kind:
+        if not self.wants(kind):
             return
         started, before, lines = time.monotonic(), self.passed + self.failed, len(self.process.log_lines())
         for name, body in cases:
@@ -161,18 +163,20 @@ class Battery:
         """What is wrong with the server's answers to others, or nothing."""
         if not self.server.alive():
             return f"the server ended with {self.server.process.returncode}"
-        started = time.monotonic()
-        try:
-            if bytes(self.steady.call("PING", timeout=10.0)) != b"PONG":
-                return "another connection's PING got a wrong answer"
-            with self.connect(timeout=10.0) as fresh:
-                if bytes(fresh.call("PING")) != b"PONG":
-                    return "a new connection's PING got a wrong answer"
-        except (Closed, Timeout, OSError) as error:
-            return f"nobody else is served: {type(error).__name__} {error}"
-        seconds = time.monotonic() - started
-        self.slowest_ping = max(self.slowest_ping, (seconds, "after a case"))
-        return f"PINGs took {seconds:.2f} s" if seconds > PING_SECONDS_MAX else None
+        for _ in range(3):  # a machine that is busy with something else is slow once
+            started = time.monotonic()
+            try:
+                if bytes(self.steady.call("PING", timeout=10.0)) != b"PONG":
+                    return "another connection's PING got a wrong answer"
+                with self.connect(timeout=10.0) as fresh:
+                    if bytes(fresh.call("PING")) != b"PONG":
+                        return "a new connection's PING got a wrong answer"
+            except (Closed, Timeout, OSError) as error:
+                return f"nobody else is served: {type(error).__name__} {error}"
+            seconds = time.monotonic() - started
+            if seconds <= PING_SECONDS_MAX:
+                return None
+        return f"PINGs took {seconds:.2f} s"
 
     def settle(self, kind):
         """The data goes, and so must the memory."""

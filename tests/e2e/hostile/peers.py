@@ -1,12 +1,11 @@
 """Hostile peers: they do not read, write a byte at a time, go away half way, come by the thousand, or ask for far too much."""
 import resource
-import select
 import socket
 import threading
 import time
 
 from battery import drain, reset
-from lib.resp import Closed, Error, Timeout, encode
+from lib.resp import Error, encode
 from lib.server import eventually
 
 MIB = 1024 * 1024
@@ -14,37 +13,47 @@ PING = encode(["PING"])
 PONG = b"+PONG\r\n"
 
 
-def send_until_stuck(sock, data, bytes_max):
-    """Sends `data` over and over until the peer takes no more; how many bytes it took."""
-    sock.setblocking(False)
-    sent, view = 0, memoryview(data * max(1, 65536 // len(data)))
-    quiet_since = None
-    at = 0
-    while sent < bytes_max:
-        try:
-            n = sock.send(view[at:])
-            sent, at, quiet_since = sent + n, (at + n) % len(view), None
-        except BlockingIOError:
-            quiet_since = quiet_since or time.monotonic()
-            if time.monotonic() - quiet_since > 0.2:
-                break
-            time.sleep(0.002)
-        except ConnectionError:
-            break
-    return sent
+def send_until_stuck(socks, data, bytes_max):
+    """Sends `data` over and over on each, up to `bytes_max`, until for a while none of them takes any more."""
+    view = memoryview(data * max(1, 65536 // len(data)))
+    sent = dict.fromkeys(socks, 0)
+    for sock in socks:
+        sock.setblocking(False)
+    last = time.monotonic()
+    while sent and time.monotonic() - last < 0.2:
+        for sock in list(sent):
+            try:
+                n = sock.send(view[sent[sock] % len(view):][:bytes_max - sent[sock]])
+            except BlockingIOError:
+                continue
+            except ConnectionError:
+                n = bytes_max
+            last = time.monotonic()
+            sent[sock] += n
+            if sent[sock] >= bytes_max:
+                del sent[sock]
+        time.sleep(0.001)
 
 
-def each_at_once(battery, count, begin, end):
+def many_at_once(battery, count, begin, end):
+    """What is wrong with the server's answers to others after `begin` was done with so many connections."""
     socks = []
     try:
-        for i in range(count):
+        for _ in range(count):
             socks.append(battery.raw(receive_bytes=4096))
-            begin(i, socks[-1])
-        wrong = battery.calm()
+        begin(socks)
+        return battery.calm()
     finally:
         for sock in socks:
             end(sock)
-    return wrong
+
+
+def all_say(data):
+    return lambda socks: [sock.sendall(data) for sock in socks]
+
+
+def leave(sock):
+    sock.close()
 
 
 # --- peers that do not read
@@ -56,7 +65,7 @@ def never_reads(battery):
             client.call("SET", "big", b"x" * 100_000)
             client.pipeline([["RPUSH", "list", *["y" * 50] * 1000]])
         data = b"".join(map(encode, requests))
-        return each_at_once(battery, count, lambda _, sock: send_until_stuck(sock, data, bytes_max), lambda sock: sock.close())
+        return many_at_once(battery, count, lambda socks: send_until_stuck(socks, data, bytes_max), leave)
 
     requests = {
         "PING": [["PING"]],
@@ -147,13 +156,12 @@ def slow(battery):
     def half_a_word(count, size):
         """Long words that never end, on many connections."""
         head = b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % size
-        return each_at_once(battery, count, lambda _, sock: send_until_stuck(sock, head + b"x" * (size // 2), size // 2),
-                            lambda sock: sock.close())
+        return many_at_once(battery, count, lambda socks: send_until_stuck(socks, head + b"x" * (size // 2), size // 2), leave)
 
     yield "100 words of which half has come", lambda: half_a_word(100, 200_000)
     yield "12 long words of which half has come", lambda: half_a_word(12, 2 * MIB)
-    yield "1 000 words that are only promised", lambda: each_at_once(
-        battery, 1000, lambda _, sock: sock.sendall(b"*2\r\n$4\r\nECHO\r\n$2097152\r\n"), lambda sock: sock.close())
+    yield "1 000 words that are only promised", lambda: many_at_once(
+        battery, 1000, all_say(b"*2\r\n$4\r\nECHO\r\n$2097152\r\n"), leave)
 
     def too_much():
         """More bytes of one request than a client may have waiting."""
@@ -218,7 +226,7 @@ def half_open(battery):
         "IDEM.RESERVE": ["IDEM.RESERVE", "held", "WAIT", "60000"], "SUBSCRIBE": ["SUBSCRIBE", "c"], "MONITOR": ["MONITOR"],
     }
 
-    def vanish(words, count, leave):
+    def vanish(words, count, go):
         with battery.connect() as client:
             client.call("IDEM.RESERVE", "held", "LEASE", "60000")
             before = connected(client)
@@ -227,7 +235,7 @@ def half_open(battery):
                 sock.sendall(encode(words))
             time.sleep(0.02)
             for sock in socks:
-                leave(sock)
+                go(sock)
             eventually(lambda: connected(client) <= before, "those who are gone are forgotten")
             client.call("RPUSH", "nobody", "x")
             if words[0] == "BLPOP" and client.call("LLEN", "nobody") != 1:
@@ -235,7 +243,7 @@ def half_open(battery):
         return None
 
     for name, words in blocking.items():
-        yield f"200 that vanish in {name}", lambda w=words: vanish(w, 200, lambda sock: sock.close())
+        yield f"200 that vanish in {name}", lambda w=words: vanish(w, 200, leave)
         yield f"200 that are cut off in {name}", lambda w=words: vanish(w, 200, reset)
 
     def cut_while_replies_are_written():
@@ -258,24 +266,24 @@ def connected(client):
 
 
 def crowds(battery):
-    def come_and_go(count, leave, hello=b""):
+    def come_and_go(count, go, hello=b""):
         for _ in range(count):
             sock = battery.raw()
             if hello:
                 sock.sendall(hello)
-            leave(sock)
+            go(sock)
         with battery.connect() as client:
             eventually(lambda: connected(client) < 20, "all who left are forgotten")
         return None
 
-    yield "2 000 that come and go", lambda: come_and_go(2000, lambda sock: sock.close())
+    yield "2 000 that come and go", lambda: come_and_go(2000, leave)
     yield "2 000 that are cut off", lambda: come_and_go(2000, reset)
     yield "2 000 that are cut off in a request", lambda: come_and_go(2000, reset, PING[:9])
-    yield "2 000 that ask and do not wait", lambda: come_and_go(2000, lambda sock: sock.close(), PING * 10)
+    yield "2 000 that ask and do not wait", lambda: come_and_go(2000, leave, PING * 10)
 
     def at_once(count):
         resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-        return each_at_once(battery, count, lambda _, sock: sock.sendall(PING), lambda sock: sock.close())
+        return many_at_once(battery, count, all_say(PING), leave)
 
     yield "1 500 at once", lambda: at_once(1500)
 
@@ -432,8 +440,8 @@ def messages(battery):
         return None
 
     yield "SYNC and never reading", replica_that_never_reads
-    yield "PSYNC and going away", lambda: each_at_once(
-        battery, 20, lambda _, sock: sock.sendall(encode(["PSYNC", "?", "-1"])), reset)
+    yield "PSYNC and going away", lambda: many_at_once(
+        battery, 20, all_say(encode(["PSYNC", "?", "-1"])), reset)
 
 
 def huge(battery):

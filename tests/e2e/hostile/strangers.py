@@ -144,8 +144,7 @@ def unauthenticated(battery):
 
     def never_reads(data, count=64):
         socks = [battery.raw(receive_bytes=4096) for _ in range(count)]
-        for sock in socks:
-            send_until_stuck(sock, data, MIB)
+        send_until_stuck(socks, data, MIB)
         peak = battery.process.rss() - battery.start_rss
         with battery.connect() as client:
             waiting = [int(word[4:]) for line in bytes(client.call("CLIENT", "LIST")).decode().splitlines()
