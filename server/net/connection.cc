@@ -9,6 +9,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -145,8 +146,10 @@ void Connection::OnEndOfInput() {
 protocol::ParserLimits Connection::Limits() const {
   protocol::ParserLimits limits;
   limits.bulk_bytes_max = settings_.proto_max_bulk_bytes.load(std::memory_order_relaxed);
-  limits.words_max = settings_.proto_max_words.load(std::memory_order_relaxed);
   limits.unauthenticated = !session_.authenticated;
+  // A stranger's limit is a lower one, and has an error of its own.
+  limits.words_max = limits.unauthenticated ? std::numeric_limits<int32_t>::max()
+                                            : settings_.proto_max_words.load(std::memory_order_relaxed);
   return limits;
 }
 

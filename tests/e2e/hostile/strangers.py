@@ -30,7 +30,6 @@ BINARY = {
     "the first bytes of a TLS hello": TLS_HELLO[:2],
     "an SSLv2 hello": bytes.fromhex("802e0100020015000000100100"),
     "PostgreSQL": bytes.fromhex("0000000804d2162f"),
-    "MongoDB": bytes.fromhex("3f0000000000000000000000d4070000"),
     "RDP": bytes.fromhex("0300002f2ae00000000000"),
     "SMB": bytes.fromhex("00000085ff534d4272"),
     "zeros": bytes(1000),
@@ -147,7 +146,7 @@ def unauthenticated(battery):
         send_until_stuck(socks, data, MIB)
         peak = battery.process.rss() - battery.start_rss
         with battery.connect() as client:
-            waiting = [int(word[4:]) for line in bytes(client.call("CLIENT", "LIST")).decode().splitlines()
+            waiting = [int(word[5:]) for line in bytes(client.call("CLIENT", "LIST")).decode().splitlines()
                        for word in line.split() if word.startswith("omem=")]
         for sock in socks:
             sock.close()
