@@ -440,7 +440,7 @@ def messages(battery):
 
     yield "SYNC and never reading", replica_that_never_reads
     yield "PSYNC and going away", lambda: many_at_once(
-        battery, 20, all_say(encode(["PSYNC", "?", "-1"])), reset)
+        battery, 8, all_say(encode(["PSYNC", "?", "-1"])), reset)
 
 
 def huge(battery):
@@ -541,10 +541,10 @@ def huge(battery):
 
 
 def cases(battery):
+    battery.run("huge", huge(battery))
+    battery.run("crowds", crowds(battery))
     battery.run("half open", half_open(battery))
     battery.run("slow", slow(battery))
     battery.run("never reads", never_reads(battery))
     battery.run("floods", floods(battery))
     battery.run("messages", messages(battery))
-    battery.run("huge", huge(battery))
-    battery.run("crowds", crowds(battery))
