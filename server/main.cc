@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/acl/users.h"
 #include "server/admin/latency.h"
 #include "server/admin/log.h"
 #include "server/admin/native_stats.h"
@@ -324,6 +325,28 @@ void Discipline(storage::EffectiveClock& clock, uint64_t* jumps) {
                           " ms, and is not followed: deadlines stay where they are. IDEM.CLOCK ACCEPT follows it."));
 }
 
+// The users of the configuration file, or those of the ACL file.
+absl::Status LoadUsers(Settings& settings, acl::Users& users) {
+  const std::string file = settings.Text("aclfile");
+  if (file.empty()) {
+    settings.RewriteUsersFrom([&users] {
+      std::vector<std::string> lines;
+      for (const auto& user : users.All()) lines.push_back(user->Describe(users.catalog()));
+      return lines;
+    });
+    return users.Declare(settings.users());
+  }
+  if (!settings.users().empty())
+    return absl::InvalidArgumentError(
+        "Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. This "
+        "setup is very likely to lead to configuration errors and security holes, please define either an ACL file or "
+        "declare users directly in your redis.conf, but not both.");
+  std::vector<std::string> replaced;
+  if (const absl::Status loaded = users.Load(file, &replaced); !loaded.ok())
+    return absl::InvalidArgumentError(absl::StrCat("Aborting Redis startup because of ACL errors: ", loaded.message()));
+  return absl::OkStatus();
+}
+
 int Serve(Settings& settings) {
   const std::unique_ptr<storage::TimeSource> time = storage::SystemTime();
   const std::unique_ptr<storage::FileSystem> files = storage::SystemFiles();
@@ -374,6 +397,7 @@ int Serve(Settings& settings) {
     if (scripts.busy()) Server::ServeMeanwhile();
   });
   if (absl::Status applied = settings.RunHooks(); !applied.ok()) return Fail(applied.message());
+  if (absl::Status ready = LoadUsers(settings, *services.users); !ready.ok()) return Fail(ready.message());
   ConnectPersistence(settings, persistence);
   if (absl::Status opened = persistence.Open(); !opened.ok())
     return Fail(absl::StrCat("Fatal error loading the DB: ", opened.message(), ". Exiting."));

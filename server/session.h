@@ -22,6 +22,9 @@
 
 namespace idemd::server {
 
+namespace acl {
+class User;  // server/acl/user.h
+}
 struct CommandSpec;
 struct CommandEntry;
 struct Subscriptions;  // server/pubsub/subscription.h
@@ -120,6 +123,11 @@ struct Session : storage::EventOrigin {
   storage::DbIndex db = 0;
   bool authenticated = true;
   std::string user = "default";
+  // What the user may do, as of this version of all users (acl::Users); 0: not looked up yet. Null: the user is gone.
+  std::shared_ptr<const acl::User> rights;
+  uint64_t rights_version = 0;
+  bool restricted = false;  // calls have to be checked against the rights
+  bool trusted = false;     // replays the log: may do everything, whatever users there are
   std::string name;
   ReplyMode reply_mode = ReplyMode::kOn;
   bool close_after_reply = false;

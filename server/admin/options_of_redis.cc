@@ -104,10 +104,7 @@ constexpr OptionSpec kOptions[] = {
     Bool("jemalloc-bg-thread", "yes"),
     Integer("list-compress-depth", "0"),
 
-    // events, scripts and rights
-    Enum("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
-    Integer("acllog-max-len", "128", 0, kLong),
-    Only(Text("aclfile", "", kImmutable), "this version has no users but the default one"),
+    // events and scripts
     Enum("enable-module-command", "no", "no yes local", kImmutable),
 
     // the process

@@ -20,6 +20,7 @@
 #include "server/admin/settings.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/commands/acl_check.h"
 #include "server/commands/client_tracking.h"
 #include "server/commands/connection.h"
 #include "server/commands/blocking.h"
@@ -109,14 +110,22 @@ std::string DiskRefusal(const Services& services, const Session& session, const 
 }
 
 // Why the command must not run, or "". Tested in Redis' order.
-std::string Refusal(Services& services, const Session& session, const Prepared& p, Words words) {
+std::string Refusal(Services& services, Session& session, const Prepared& p, Words words) {
   if (p.entry == nullptr) return p.container != nullptr ? UnknownSubcommand(*p.container, words) : UnknownCommand(words);
   const CommandSpec& spec = *p.entry->spec;
   if (!ArityFits(spec, words.size()) || spec.handler == nullptr)
     return absl::StrCat("ERR wrong number of arguments for '", p.entry->full_name, "' command");
-  if (!session.authenticated && (spec.flags & kNoAuth) == 0) return std::string(errors::kNoAuth);
+  // Whoever has not logged in acts for the default user, once that one needs no password any more.
+  if (!session.authenticated && (spec.flags & kNoAuth) == 0 &&
+      services.settings.has_password.load(std::memory_order_relaxed))
+    return std::string(errors::kNoAuth);
   if (session.transaction != nullptr && (spec.flags & kNoMulti) != 0)
     return "ERR Command not allowed inside a transaction";
+  if (!MayDoEverything(services, session)) [[unlikely]] {
+    const char* const where = session.transaction != nullptr ? "multi" : "toplevel";
+    const acl::Verdict verdict = CheckRights(services, session, *p.entry, words, where);
+    if (verdict != acl::Verdict::kAllowed) return DenialText(verdict, *p.entry);
+  }
   // What names keys would wait for their locks, which the script may hold.
   if (services.scripts != nullptr && (services.scripts->busy() || meanwhile) &&
       ((spec.flags & kAllowBusy) == 0 || spec.keys.first != 0)) [[unlikely]]
