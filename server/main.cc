@@ -24,12 +24,14 @@
 #include "server/commands/blocking.h"
 #include "server/commands/commands_page.h"
 #include "server/commands/pause.h"
+#include "server/commands/replicas.h"
 #include "server/commands/replay.h"
 #include "server/commands/scripts.h"
 #include "server/commands/services.h"
 #include "server/commands/shutdown.h"
 #include "server/commands/table.h"
 #include "server/journal/persistence.h"
+#include "server/net/outbound_threads.h"
 #include "server/net/server.h"
 #include "server/pubsub/event_router.h"
 #include "server/pubsub/pubsub.h"
@@ -361,6 +363,7 @@ int Serve(Settings& settings) {
   NativeStats native;
   const CommandTable commands;
   Scripts scripts(settings, commands);
+  OutboundThreads outbound;
   Services services{.store = store,
                     .clock = &clock,
                     .tokens = tokens,
@@ -374,7 +377,8 @@ int Serve(Settings& settings) {
                     .run_id = storage::RandomHex(kRunIdChars),
                     .started_ms = time->WallNs() / 1'000'000,
                     .persistence = &persistence,
-                    .scripts = &scripts};
+                    .scripts = &scripts,
+                    .outbound = &outbound};
   ConnectSettings(settings, store, slowlog, latency, native);
   ConnectCollections(settings);
   EventRouter events(*services.pubsub, *services.tracking,
@@ -436,7 +440,10 @@ int Serve(Settings& settings) {
   sweeper.emplace([&] {
     // While loading, what has expired stays: later writes of the log count on it.
     if (persistence.loading()) return kSamplePeriod;
-    return std::chrono::milliseconds(store.Tick() - clock.NowMs());
+    const int64_t begin_ms = SteadyMs();
+    const int64_t next_ms = store.Tick();
+    latency.Add("expire-cycle", SteadyMs() - begin_ms);
+    return std::chrono::milliseconds(next_ms - clock.NowMs());
   });
   store.SetWake([&sweeper] { sweeper->Wake(); });
   int samples = 0;
@@ -446,11 +453,18 @@ int Serve(Settings& settings) {
     stats.Sample(time->BootNs() / 1'000'000, store.memory_bytes());
     if (++samples % kSamplesPerSecond == 0) Discipline(clock, &jumps);
     if (!persistence.loading()) persistence.Tick();
+    int64_t ping_every_s = 0;
+    if (persistence.has_replicas() && absl::SimpleAtoi(settings.Text("repl-ping-replica-period"), &ping_every_s) &&
+        samples % (kSamplesPerSecond * ping_every_s) == 0)
+      persistence.TellReplicas("*1\r\n$4\r\nPING\r\n");
+    if (settings.min_replicas_to_write.load(std::memory_order_relaxed) != 0)
+      services.replica_waits->Count(services.clients, settings.min_replicas_max_lag_s.load(std::memory_order_relaxed) * 1000);
     services.pause->Tick(SteadyMs());
     return kSamplePeriod;
   });
 
   server.Run();
+  outbound.Stop();  // what has arrived elsewhere is removed before the log is closed
   store.SetWake({});
   sweeper.reset();
   housekeeping.reset();

@@ -9,6 +9,7 @@ namespace idemd::server {
 absl::Span<const CommandSpec> ConnectionCommands();  // connection_commands.cc
 absl::Span<const CommandSpec> ClientCommands();      // client_commands.cc: CLIENT
 absl::Span<const CommandSpec> ServerCommands();      // server_commands.cc
+absl::Span<const CommandSpec> ReplicationCommands();  // replication_commands.cc: SYNC, REPLCONF, ROLE, WAIT, ...
 absl::Span<const CommandSpec> PersistenceCommands();  // persistence_commands.cc: SAVE, WAITAOF, SHUTDOWN, ...
 absl::Span<const CommandSpec> InfoCommands();        // info_command.cc: INFO
 absl::Span<const CommandSpec> CommandCommands();     // command_command.cc: COMMAND
@@ -25,6 +26,7 @@ absl::Span<const CommandSpec> LifetimeCommands();    // lifetime_commands.cc: EX
 absl::Span<const CommandSpec> ScanCommands();        // scan_commands.cc: SCAN, KEYS, RANDOMKEY
 absl::Span<const CommandSpec> ObjectCommands();      // object_commands.cc: OBJECT
 absl::Span<const CommandSpec> DumpCommands();        // dump_commands.cc: DUMP, RESTORE
+absl::Span<const CommandSpec> MigrateCommands();     // migrate_command.cc: MIGRATE
 absl::Span<const CommandSpec> PubSubCommands();  // pubsub_commands.cc: SUBSCRIBE, PUBLISH, PUBSUB, ...
 absl::Span<const CommandSpec> ConfigCommands();  // config_commands.cc: CONFIG
 absl::Span<const CommandSpec> StringCommands();         // string_commands.cc: GET, SET, ...

@@ -34,9 +34,11 @@ void SessionWaiter::Resume(storage::Lsn need, Write write) {
       storage::MutexLock lock(info.mutex);
       info.waiter.reset();
     }
-    if (quiet) return;
-    protocol::Writer reply(out, resp);
-    write(session, reply);
+    if (!quiet) {
+      protocol::Writer reply(out, resp);
+      write(session, reply);
+    }
+    if (self->note_at_end_ != nullptr) self->note_at_end_(session);
   });
 }
 
@@ -75,9 +77,9 @@ std::shared_ptr<CallWaiter> CallWaiter::Begin(Context& c,
   return waiter;
 }
 
-void CallWaiter::Answer(std::function<void(protocol::Writer&)> write) {
+void CallWaiter::Answer(std::function<void(protocol::Writer&)> write, storage::Lsn need) {
   if (!Cancel()) return;
-  Resume(storage::kNoLsn,
+  Resume(need,
          [write = std::move(write)](Session&, protocol::Writer& reply) { write(reply); });
 }
 

@@ -30,6 +30,9 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
   // Whether its connection is closed, or about to be.
   bool closing() const;
 
+  // On the connection's thread, before it hears of the end: `note` runs there right after the reply was written.
+  void NoteAtEnd(std::function<void(const Session& session)> note) { note_at_end_ = std::move(note); }
+
  protected:
   explicit SessionWaiter(Session& session);
   explicit SessionWaiter(Context& c) : SessionWaiter(c.session) {}
@@ -45,6 +48,7 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
   const std::weak_ptr<Peer> peer_;  // a waiter may outlive its connection for a while
   const int resp_;
   const bool quiet_;  // CLIENT REPLY SKIP came before
+  std::function<void(const Session& session)> note_at_end_;  // touched by the connection's thread only
 };
 
 // From now on nothing of the session runs until its waiter resumes it.
@@ -63,8 +67,8 @@ class CallWaiter final : public SessionWaiter {
   // cannot be ended.
   static std::shared_ptr<CallWaiter> Begin(Context& c,
                                            std::function<void(protocol::Writer& reply)> at_unblock);
-  // Any thread. Only the first answer counts.
-  void Answer(std::function<void(protocol::Writer& reply)> write);
+  // Any thread. Only the first answer counts; it may leave when `need` is durable.
+  void Answer(std::function<void(protocol::Writer& reply)> write, storage::Lsn need = storage::kNoLsn);
 
   bool Unblock(bool with_error) override;
   void Resolve(const storage::WaitAnswer&) override {}  // stands in no line

@@ -36,7 +36,7 @@ void CheckSpec(const CommandSpec& spec, const std::string& name) {
 
 std::vector<absl::Span<const CommandSpec>> AllGroups() {
   return {
-      ConnectionCommands(),   ClientCommands(),     ServerCommands(), PersistenceCommands(),
+      ConnectionCommands(),   ClientCommands(),     ServerCommands(), PersistenceCommands(), ReplicationCommands(),
       InfoCommands(),         CommandCommands(),    ObserveCommands(),
       LatencyCommands(),      MemoryCommands(),     AclCommands(),
       PubSubCommands(),
@@ -52,7 +52,7 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
       ZsetWalkCommands(),     ZsetAlgebraCommands(),
       GeoCommands(),          GeoSearchCommands(),
       KeyCommands(),          TransactionCommands(), ScriptCommands(), FunctionCommands(), ClusterCommands(), LifetimeCommands(),   ScanCommands(),
-      ObjectCommands(),       DumpCommands(),
+      ObjectCommands(),       DumpCommands(),       MigrateCommands(),
       StreamCommands(),       StreamReadCommands(), StreamGroupCommands(), StreamPendingCommands(), StreamInfoCommands(),
       IdemTokenCommands(),  IdemReserveCommands(), IdemMreserveCommands(),
       IdemFencedCommands(),   IdemStatusCommands(), IdemTransitionCommands(),
