@@ -27,6 +27,9 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
   // On the connection's thread, where no unit holds locks: the wait is over, or the connection gone.
   virtual void Settle() {}
 
+  // Whether the slow log hears of the command when the wait is over, and not when it begins.
+  virtual bool NotedAtEnd() const { return false; }
+
   // Whether its connection is closed, or about to be.
   bool closing() const;
 
@@ -34,6 +37,7 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
   explicit SessionWaiter(Session& session);
   explicit SessionWaiter(Context& c) : SessionWaiter(c.session) {}
   int resp() const { return resp_; }
+  std::shared_ptr<Peer> peer() const { return peer_.lock(); }  // null: gone
 
   using Write = std::function<void(Session& session, protocol::Writer& reply)>;
   // After Cancel(), or from Resolve(): the session goes on with the reply that `write` makes, which
