@@ -42,12 +42,12 @@ class Socket {
 // Waits until something can be done with the socket, or it has failed. False: the time is up, or everything ends.
 bool WaitFor(int fd, short events, steady_clock::time_point until, const std::atomic<bool>& stopping) {
   while (!stopping.load(std::memory_order_relaxed)) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - steady_clock::now()).count();
-    if (left <= 0) return false;
+    // Looked at once more when the time is up: what is ready by then counts.
+    const int64_t left = std::chrono::ceil<std::chrono::milliseconds>(until - steady_clock::now()).count();
     pollfd one{fd, events, 0};
-    const int ready = poll(&one, 1, static_cast<int>(std::min<int64_t>(left, kLookAtStopEveryMs)));
+    const int ready = poll(&one, 1, static_cast<int>(std::clamp<int64_t>(left, 0, kLookAtStopEveryMs)));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
+    if (left <= 0 || (ready < 0 && errno != EINTR)) return false;
   }
   return false;
 }
