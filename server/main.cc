@@ -24,6 +24,7 @@
 #include "server/commands/blocking.h"
 #include "server/commands/commands_page.h"
 #include "server/commands/pause.h"
+#include "server/commands/replicas.h"
 #include "server/commands/replay.h"
 #include "server/commands/scripts.h"
 #include "server/commands/services.h"
@@ -445,7 +446,6 @@ int Serve(Settings& settings) {
     if (persistence.loading()) return kSamplePeriod;
     const int64_t begin_ms = SteadyMs();
     const int64_t next_ms = store.Tick();
-    // Redis' word for the time that expired keys take; freeing what they held is a part of it.
     latency.Add("expire-cycle", SteadyMs() - begin_ms);
     return std::chrono::milliseconds(next_ms - clock.NowMs());
   });
@@ -457,6 +457,12 @@ int Serve(Settings& settings) {
     stats.Sample(time->BootNs() / 1'000'000, store.memory_bytes());
     if (++samples % kSamplesPerSecond == 0) Discipline(clock, &jumps);
     if (!persistence.loading()) persistence.Tick();
+    int64_t ping_every_s = 0;
+    if (persistence.has_replicas() && absl::SimpleAtoi(settings.Text("repl-ping-replica-period"), &ping_every_s) &&
+        samples % (kSamplesPerSecond * ping_every_s) == 0)
+      persistence.TellReplicas("*1\r\n$4\r\nPING\r\n");
+    if (settings.min_replicas_to_write.load(std::memory_order_relaxed) != 0)
+      services.replica_waits->Count(services.clients, settings.min_replicas_max_lag_s.load(std::memory_order_relaxed) * 1000);
     services.pause->Tick(SteadyMs());
     return kSamplePeriod;
   });

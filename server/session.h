@@ -60,6 +60,12 @@ struct ClientInfo {
   std::atomic<bool> tracking_broken{false};  // the client that messages are redirected to is gone; written by any thread
   std::atomic<int64_t> redirect{-1};         // its id; 0: nowhere else, -1: no tracking
 
+  // SYNC, PSYNC, REPLCONF.
+  std::atomic<bool> replica{false};
+  std::atomic<int> replica_port{0};
+  std::atomic<uint64_t> replica_offset{0};      // what it says it has
+  std::atomic<int64_t> replica_heard_ms{0};     // when it said so, steady milliseconds
+
   mutable storage::Mutex mutex;
   std::string name ABSL_GUARDED_BY(mutex);
   std::string user ABSL_GUARDED_BY(mutex) = "default";

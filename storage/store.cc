@@ -43,10 +43,11 @@ Store::~Store() {
     for (auto& table : shard.tables) delete table.load(std::memory_order_relaxed);
 }
 
-void Store::SetLogging(bool on) {
+void Store::SetLogging(bool on, absl::FunctionRef<void()> at_switch) {
   Unit unit(*this);
   unit.LockAll();
-  impl_->logs.store(on, std::memory_order_relaxed);
+  at_switch();
+  if (impl_->logs.exchange(on, std::memory_order_relaxed) == on) return;
   // What changed before is nothing that a reply waits for, and no change is under way.
   unit.SetAllLsns(kNoLsn);
 }

@@ -243,6 +243,7 @@ class Unit {
   void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms, Kind kind = Kind::kValue);
   void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why = "");
   bool Evict(DbIndex db, const HashedKey& key, EvictionPolicy policy);
+  void RemoveEmptied(Shard& shard, DbIndex db, const HashedKey& key, bool told);
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
   void MarkPending(Shard& shard, uint64_t hash);
   void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "", Told told = Told::kEverybody);
@@ -262,6 +263,7 @@ class Unit {
   void ServeLine(Shard& shard, const std::string& name);
   void NoteReady(Shard& shard, const std::string& name);
   void CollectReady();
+  void TellWhole(DbIndex db);
   void AppendEffects();
   void ResolveServed();
   void Unlock();
@@ -348,8 +350,8 @@ class Store {
   // Called (on a thread that waits for a lock, every few milliseconds) so that it can do something else meanwhile: what it
   // does must not take a lock of the store. Set before units run.
   void SetWhileWaiting(std::function<void()> meanwhile) { while_waiting_ = std::move(meanwhile); }
-  // Whether changes go to the log and readers wait for it; at first, what the log says. Takes all locks.
-  void SetLogging(bool on);
+  // Whether changes go to the log and readers wait for it; at first, what the log says. Takes all locks, and calls `at_switch`.
+  void SetLogging(bool on, absl::FunctionRef<void()> at_switch = [] {});
   // The limits that life functions take, from the settings and the memory in use.
   Limits CurrentLimits() const;
 

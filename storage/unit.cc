@@ -449,9 +449,9 @@ bool Unit::SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms) {
   if (!item) return false;
   const int64_t before = DeadlineOf(item);
   if (before == deadline_ms) {
-    // Nothing to log, but whoever watches the key sees a write, as in Redis.
-    if (!shard.watched.empty()) shard.watched.Touch(WaitLines::Name(db, key.bytes));
-    Notify(EventClass::kChanged, "", db, key.bytes);
+    if (deadline_ms == kNoDeadline) return true;
+    MarkPending(shard, key.hash);
+    NoteChange(shard, db, key, Kind::kDeadline);  // for everybody else a write, as in Redis
     return true;
   }
   MarkPending(shard, key.hash);
@@ -495,12 +495,10 @@ bool Unit::CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const 
   const size_t bytes = holder.collection->memory_bytes();
   AddBytes(shard, db, bytes, holder.bytes);
   holder.bytes = bytes;
-  if (holder.collection->gone()) {
-    RemoveItem(shard, db, key);
-    return true;
-  }
+  const bool gone = holder.collection->gone();
   if (!command.empty()) NoteDelta(shard, db, key, command, told);
-  return false;
+  if (gone) RemoveEmptied(shard, db, key, !command.empty());
+  return gone;
 }
 
 // Gives `to` what `view` shows, with this deadline; form and replay counter go along.

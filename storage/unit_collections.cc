@@ -62,4 +62,12 @@ void Unit::NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<
   change.last_delta = number;
 }
 
+// Whoever reads the log removes the key, too, once its last element goes: the commands say enough, if they tell all.
+void Unit::RemoveEmptied(Shard& shard, DbIndex db, const HashedKey& key, bool told) {
+  const Change* const before = LastChangeOf(db, key);
+  const bool by_commands = told && before != nullptr && before->value == Change::Value::kDelta;
+  RemoveItem(shard, db, key);
+  if (by_commands && store_.impl_->Logs()) LastChangeOf(db, key)->value = Change::Value::kDelta;
+}
+
 }  // namespace idemd::storage

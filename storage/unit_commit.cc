@@ -175,10 +175,10 @@ void Unit::AppendEffects() {
     Effect effect;
     effect.db = change.db;
     effect.key = key.bytes;
-    if (!item) {
+    if (!item && change.value != Change::Value::kDelta) {
       effect.kind = EffectKind::kDelete;
     } else {
-      const KeyView view = ViewOf(item);
+      const KeyView view = item ? ViewOf(item) : KeyView();
       effect.deadline_ms = view.deadline_ms;
       if (change.value == Change::Value::kWhole) {
         effect.kind = EffectKind::kSet;
@@ -199,7 +199,7 @@ void Unit::AppendEffects() {
           effect.value = absl::string_view(delta_text_.data() + deltas_[i].at, deltas_[i].size);
           effects.push_back(effect);
         }
-        if (!change.deadline) continue;
+        if (!change.deadline || !item) continue;
         effect.kind = effect.deadline_ms == kNoDeadline ? EffectKind::kPersist : EffectKind::kExpireAt;
       }
     }

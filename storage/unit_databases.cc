@@ -130,8 +130,15 @@ void Unit::MarkAllPending() {
   if (store_.impl_->Logs()) SetAllLsns(kLsnPending);
 }
 
+// What was done to a key's parts before a flush is not to be done behind it: its effect is what the key holds in the end.
+void Unit::TellWhole(DbIndex db) {
+  for (Change& change : changed_)
+    if (change.db == db) change.value = Change::Value::kWhole;
+}
+
 void Unit::FlushDb(DbIndex db) {
   MarkAllPending();
+  TellWhole(db);
   Notify(EventClass::kFlushed, "", db, {});
   for (Shard& shard : store_.impl_->shards) DropTable(shard, db);
   Effect effect;
@@ -143,6 +150,7 @@ void Unit::FlushDb(DbIndex db) {
 
 void Unit::FlushAll() {
   MarkAllPending();
+  for (DbIndex db = 0; db < kDatabases; ++db) TellWhole(db);
   Notify(EventClass::kFlushed, "", 0, {});
   for (Shard& shard : store_.impl_->shards)
     for (DbIndex db = 0; db < kDatabases; ++db) DropTable(shard, db);

@@ -393,8 +393,7 @@ constexpr OptionSpec kOptions[] = {
      .max = kSecondsMax * 1000,
      .unit = "milliseconds",
      .group = "idempotency",
-     .doc = "How much of a lease is left at least after a restart from disk. Read at the start: changed while running, it "
-            "counts after CONFIG REWRITE and a restart.",
+     .doc = "How much of a lease is left at least after a restart from disk; a change counts from the next start.",
      .number = &S::idem_restart_grace_ms},
     {.name = "idem-max-namespaces",
      .type = T::kInteger,

@@ -50,6 +50,7 @@ void Settings::Keep(size_t option, std::string text) {
   if (spec.type == OptionType::kOutputLimits) {
     const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
     KeepLimit(output_limit_normal, absl::MakeConstSpan(words).subspan(0, 4));
+    KeepLimit(output_limit_replica, absl::MakeConstSpan(words).subspan(4, 4));
     KeepLimit(output_limit_pubsub, absl::MakeConstSpan(words).subspan(8, 4));
   }
   storage::MutexLock lock(mutex_);

@@ -93,6 +93,7 @@ class Settings {
   std::atomic<int64_t> proto_max_bulk_bytes{0};
   std::atomic<int64_t> client_query_buffer_bytes{0};
   OutputLimit output_limit_normal;
+  OutputLimit output_limit_replica;
   OutputLimit output_limit_pubsub;
   // general
   std::atomic<int64_t> databases{0};
@@ -114,6 +115,8 @@ class Settings {
   std::atomic<int64_t> set_max_intset_entries{0};
   std::atomic<int64_t> hll_sparse_max_bytes{0};
   std::atomic<int64_t> list_max_listpack_size{0};  // elements; negative: a class of bytes
+  std::atomic<int64_t> min_replicas_to_write{0};
+  std::atomic<int64_t> min_replicas_max_lag_s{0};
   std::atomic<int64_t> zset_max_listpack_entries{0};
   std::atomic<int64_t> zset_max_listpack_value_bytes{0};
   // watching

@@ -11,7 +11,6 @@
 
 #include "protocol/errors.h"
 #include "server/admin/stats.h"
-#include "server/commands/observe.h"
 #include "server/commands/session_waiter.h"
 #include "server/commands/table.h"
 
@@ -21,14 +20,6 @@ namespace errors = protocol::errors;
 using storage::DbIndex;
 using storage::HashedKey;
 using storage::ReadyKey;
-
-namespace {
-
-int64_t SteadyUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 // Owns copies of its keys: the request's words are gone when its turn comes.
 class BlockedCaller final : public SessionWaiter {
@@ -41,8 +32,7 @@ class BlockedCaller final : public SessionWaiter {
         waits_at_(call.keys.size()),
         serve_(call.serve),
         thread_stats_(c.thread_stats),
-        entry_(c.services.commands.EntryOf(*c.spec)),
-        words_(c.words.begin(), c.words.end()) {
+        ordinal_(c.services.commands.EntryOf(*c.spec).ordinal) {
     reader_.tracker = c.session.tracker;
     minds_absence = call.minds_absence;
     size_t bytes = 0;
@@ -60,7 +50,6 @@ class BlockedCaller final : public SessionWaiter {
   }
 
   void Resolve(const storage::WaitAnswer&) override {}  // stands in no line of reservations
-  bool NotedAtEnd() const override { return true; }
 
   absl::Span<const HashedKey> in_line_at() const { return absl::MakeSpan(keys_).first(waits_at_); }
   absl::Span<const HashedKey> locks() const { return keys_; }
@@ -81,13 +70,12 @@ class BlockedCaller final : public SessionWaiter {
   // After the unit's end.
   void Deliver(storage::Lsn need) {
     reader_.peer.reset();
-    Resume(need, [this, self = shared_from_this()](Session& session, protocol::Writer& out) {
+    Resume(need, [this, self = shared_from_this()](Session&, protocol::Writer& out) {
       // As though the session had run the command now: messages to its own connection lie around the reply.
       out.buffer().append(reader_.pushes).append(reply_).append(reader_.invalidations);
-      Note(session, SteadyUs() - began_us_);
       if (reply_[0] != '-') return;
       thread_stats_->OnError(absl::string_view(reply_).substr(1, reply_.find(' ') - 1));
-      thread_stats_->OnFailed(entry_.ordinal);
+      thread_stats_->OnFailed(ordinal_);
     });
   }
 
@@ -109,15 +97,10 @@ class BlockedCaller final : public SessionWaiter {
  private:
   bool End(bool with_error) {
     if (!Cancel()) return false;
-    Resume(storage::kNoLsn, [this, self = shared_from_this(), with_error](Session& session, protocol::Writer& reply) {
+    Resume(storage::kNoLsn, [with_error](Session&, protocol::Writer& reply) {
       with_error ? reply.Error(errors::kUnblocked) : reply.NullArray();
-      Note(session, 0);  // as Redis, where waiting in vain is no work
     });
     return true;
-  }
-  void Note(const Session& session, int64_t usec) {
-    const std::vector<absl::string_view> words(words_.begin(), words_.end());
-    NoteDuration(services_, session, *entry_.spec, words, usec);
   }
   void LeaveLines(storage::Unit& unit) {
     in_line_.store(false, std::memory_order_relaxed);
@@ -130,9 +113,7 @@ class BlockedCaller final : public SessionWaiter {
   const size_t waits_at_;  // of keys_: so many from the front
   const std::function<void(Turn&)> serve_;
   ThreadStats* const thread_stats_;  // of the connection's thread, which alone writes them
-  const CommandEntry& entry_;
-  const std::vector<std::string> words_;
-  const int64_t began_us_ = SteadyUs();
+  const uint32_t ordinal_;
   // Stands for the session in the unit that serves it, on whatever thread that is.
   Session reader_;
   std::string texts_;

@@ -23,7 +23,7 @@ namespace {
 constexpr absl::string_view kNameError =
     "ERR Client names cannot contain spaces, newlines or special characters.";
 
-// Kinds of connections. Replicas do not exist in this version, so two of them match nobody.
+// Kinds of connections. This server follows nobody, so kMaster matches none.
 enum class ClientType : uint8_t { kNormal, kMaster, kReplica, kPubSub };
 
 bool ParseType(absl::string_view word, ClientType* type) {
@@ -46,11 +46,13 @@ T Get(const std::atomic<T>& value) {
 }
 
 ClientType TypeOf(const ClientInfo& info) {
+  if (Get(info.replica)) return ClientType::kReplica;
   return info.subscribed() ? ClientType::kPubSub : ClientType::kNormal;
 }
 
 std::string Flags(const ClientInfo& info) {
   std::string flags;
+  if (Get(info.replica)) flags += 'S';
   if (Get(info.monitor)) flags += 'O';
   if (info.subscribed()) flags += 'P';
   if (Get(info.queued) >= 0) flags += 'x';

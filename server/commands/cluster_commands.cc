@@ -40,20 +40,22 @@ constexpr CommandSpec kSubcommands[] = {
     Sub("SAVECONFIG", 2, "Saves the node's configuration.", kChange),
     Sub("SET-CONFIG-EPOCH", 3, "Sets the configuration epoch of a new node.", kChange),
     Sub("SETSLOT", -4, "Binds a hash slot to a node.", kChange),
-    Sub("SHARDS", 2, "Maps hash slots to shards.", kPlain),
+    Sub("SHARDS", 2, "Maps hash slots to shards.", kStale),
     Sub("SLAVES", 3, "Lists the replicas of a master.", kAdmin | kStale),
-    Sub("SLOTS", 2, "Maps hash slots to nodes.", kPlain)};
+    Sub("SLOTS", 2, "Maps hash slots to nodes.", kStale)};
 
 constexpr CommandSpec kClusterCommands[] = {
     {.name = "CLUSTER", .arity = -2, .group = Group::kCluster, .since = "3.0.0",
      .complexity = "Depends on subcommand.", .summary = "A container for cluster commands.",
      .subcommands = kSubcommands},
     {.name = "ASKING", .handler = &StandsAlone, .arity = 1, .flags = kFast, .group = Group::kCluster,
-     .since = "3.0.0", .summary = "Says that the next command was sent here by an ASK redirection."},
+     .since = "3.0.0", .summary = "Says that the next command was sent here by an ASK redirection.",
+     .categories = "connection"},
     {.name = "READONLY", .handler = &StandsAlone, .arity = 1, .flags = kLoading | kStale | kFast,
-     .group = Group::kCluster, .since = "3.0.0", .summary = "Allows reads from a replica of a cluster."},
+     .group = Group::kCluster, .since = "3.0.0", .summary = "Allows reads from a replica of a cluster.",
+     .categories = "connection"},
     {.name = "READWRITE", .handler = &StandsAlone, .arity = 1, .flags = kLoading | kStale | kFast,
-     .group = Group::kCluster, .since = "3.0.0", .summary = "Ends READONLY."}};
+     .group = Group::kCluster, .since = "3.0.0", .summary = "Ends READONLY.", .categories = "connection"}};
 
 }  // namespace
 

@@ -19,6 +19,7 @@
 #include "protocol/resp/writer.h"
 #include "server/admin/latency.h"
 #include "server/admin/settings.h"
+#include "server/admin/slowlog.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/commands/client_tracking.h"
@@ -27,6 +28,7 @@
 #include "server/commands/context.h"
 #include "server/commands/observe.h"
 #include "server/commands/pause.h"
+#include "server/commands/replicas.h"
 #include "server/commands/persistence_control.h"
 #include "server/commands/scripts.h"
 #include "server/commands/session_waiter.h"
@@ -97,17 +99,22 @@ Prepared Prepare(Services& services, const Session& session, Words words) {
 // is three relaxed loads.
 bool DiskObjects(const Services& services) {
   const PersistenceControl* const disk = services.persistence;
-  return services.store.log().refusing() ||
+  return services.store.log().refusing() || services.settings.min_replicas_to_write.load(std::memory_order_relaxed) != 0 ||
          (disk != nullptr && (disk->loading() || disk->last_save_failed()));
+}
+
+// EXEC is what it runs, too.
+uint32_t FlagsWithQueue(const Session& session, const CommandSpec& spec) {
+  const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
+  return spec.flags | (runs_queue ? session.transaction->flags_any : 0);
 }
 
 // Why the disk keeps the command from running, or "".
 std::string DiskRefusal(const Services& services, const Session& session, const CommandSpec& spec) {
   // EXEC is what it runs.
   const bool runs_queue = (spec.flags & kEndsTransaction) != 0 && session.transaction != nullptr;
-  const uint32_t any = runs_queue ? session.transaction->flags_any : spec.flags;
   const uint32_t all = runs_queue ? session.transaction->flags_all : spec.flags;
-  if ((any & kWrite) != 0) {
+  if ((FlagsWithQueue(session, spec) & kWrite) != 0) {
     if (std::string refusal = WriteRefusal(services); !refusal.empty()) return refusal;
   }
   if (services.persistence != nullptr && services.persistence->loading() && (all & kLoading) == 0)
@@ -119,8 +126,9 @@ std::string DiskRefusal(const Services& services, const Session& session, const 
 // for that leaves at once, before the reply. True: memory is over its limit, and nothing may go.
 bool NoRoom(Services& services, Session& session, const CommandSpec& spec, std::string& out) {
   storage::Store& store = services.store;
-  if (!store.evicts()) return (spec.flags & kDenyOom) != 0 && store.OverMemoryLimit();
-  const bool grows = (spec.flags & (kDenyOom | kWrite | kMayReplicate | kEndsTransaction)) != 0;
+  const uint32_t flags = FlagsWithQueue(session, spec);
+  if (!store.evicts()) return (flags & kDenyOom) != 0 && store.OverMemoryLimit();
+  const bool grows = (flags & (kDenyOom | kWrite | kMayReplicate)) != 0;
   if (!std::exchange(may_have_grown, grows) && !grows) return false;
   if (!session.authenticated || meanwhile || (services.scripts != nullptr && services.scripts->busy())) return false;
   if (!store.OverMemoryLimit()) return false;
@@ -149,7 +157,7 @@ std::string Refusal(Services& services, const Session& session, const Prepared& 
   if (services.scripts != nullptr && (services.scripts->busy() || meanwhile) &&
       ((spec.flags & kAllowBusy) == 0 || spec.keys.first != 0)) [[unlikely]]
     return std::string(services.scripts->BusyError());
-  if (no_room && (spec.flags & kDenyOom) != 0) return std::string(errors::kOutOfMemory);
+  if (no_room && (FlagsWithQueue(session, spec) & kDenyOom) != 0) return std::string(errors::kOutOfMemory);
   if (session.resp == 2 && session.subscriptions != nullptr && (spec.flags & kWhileSubscribed) == 0 &&
       session.peer->info().subscribed()) {
     return absl::StrCat("ERR Can't execute '", p.entry->full_name,
@@ -218,6 +226,8 @@ std::string WriteRefusal(const Services& services) {
       services.settings.has_save_points.load(kRelaxed)) {
     return std::string(errors::kSaveFailed);
   }
+  const int64_t replicas = services.settings.min_replicas_to_write.load(kRelaxed);
+  if (replicas > services.replica_waits->good()) return "NOREPLICAS Not enough good replicas to write.";
   return {};
 }
 
@@ -309,6 +319,18 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
   return true;
 }
 
+// The slow log shows a command that waits when it is answered, as Redis' does; the wait itself does not count.
+static void NoteDurationAtEnd(Context& c, const CommandSpec& spec, int64_t usec) {
+  if (!c.services.slowlog.IsSlow(usec)) return NoteDuration(c.services, c.session, spec, c.words, usec);
+  // Whoever puts a waiter into a session is Block().
+  std::static_pointer_cast<SessionWaiter>(c.session.waiter)
+      ->NoteAtEnd([&services = c.services, &spec, usec, words = std::vector<std::string>(c.words.begin(), c.words.end())](
+                      const Session& session) {
+        const std::vector<absl::string_view> views(words.begin(), words.end());
+        NoteDuration(services, session, spec, views, usec);
+      });
+}
+
 void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const std::string& out = c.reply.buffer();
   const size_t mark = out.size();
@@ -323,9 +345,11 @@ void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const absl::string_view code = ErrorCode(out, mark);
   c.thread_stats->OnCommand(entry.ordinal, end_us - *now_us, !code.empty());
   if (!code.empty() && !c.error_counted) c.thread_stats->OnError(code);
-  // Whoever puts a waiter into a session is Block().
-  if (c.session.waiter == nullptr || !std::static_pointer_cast<SessionWaiter>(c.session.waiter)->NotedAtEnd()) [[likely]]
+  if (c.session.waiter != nullptr) [[unlikely]] {
+    NoteDurationAtEnd(c, *entry.spec, end_us - *now_us);
+  } else {
     NoteDuration(c.services, c.session, *entry.spec, c.words, end_us - *now_us);
+  }
   *now_us = end_us;
   if (c.services.clients.monitors() != 0) NoteForMonitors(c.session, *entry.spec, c.words);
 }

@@ -263,12 +263,14 @@ constexpr CommandSpec kFunctionSubcommands[] = {
 
 constexpr uint32_t kFlags = kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kAnyKeys;
 constexpr const char kComplexity[] = "Depends on the function that is executed.";
+constexpr KeySpec kChangedKeys[] = {{.flags = "RW ACCESS UPDATE", .index = 2, .counted = true}};
+constexpr KeySpec kReadKeys[] = {{.flags = "RO ACCESS", .index = 2, .counted = true}};
 constexpr CommandSpec kFunctionCommands[] = {
     {.name = "FCALL", .handler = &Call, .arity = -3, .flags = kFlags | kMayReplicate, .find_keys = &ScriptKeys,
-     .key_flags = "RW ACCESS UPDATE", .may_write = &CallWrites, .group = Group::kScripting, .since = "7.0.0",
+     .key_specs = kChangedKeys, .may_write = &CallWrites, .group = Group::kScripting, .since = "7.0.0",
      .complexity = kComplexity, .summary = "Runs a function.", .args = kCallArgs},
     {.name = "FCALL_RO", .handler = &CallReadOnly, .arity = -3, .flags = kFlags | kReadonly, .find_keys = &ScriptKeys,
-     .key_flags = "RO ACCESS", .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,
+     .key_specs = kReadKeys, .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,
      .summary = "Runs a function that may not write.", .args = kCallArgs},
     {.name = "FUNCTION", .arity = -2, .group = Group::kScripting, .since = "7.0.0",
      .complexity = "Depends on subcommand.", .summary = "Looks after libraries of functions.",

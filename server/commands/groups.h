@@ -9,6 +9,7 @@ namespace idemd::server {
 absl::Span<const CommandSpec> ConnectionCommands();  // connection_commands.cc
 absl::Span<const CommandSpec> ClientCommands();      // client_commands.cc: CLIENT
 absl::Span<const CommandSpec> ServerCommands();      // server_commands.cc
+absl::Span<const CommandSpec> ReplicationCommands();  // replication_commands.cc: SYNC, REPLCONF, ROLE, WAIT, ...
 absl::Span<const CommandSpec> PersistenceCommands();  // persistence_commands.cc: SAVE, WAITAOF, SHUTDOWN, ...
 absl::Span<const CommandSpec> InfoCommands();        // info_command.cc: INFO
 absl::Span<const CommandSpec> CommandCommands();     // command_command.cc: COMMAND

@@ -16,9 +16,11 @@
 #include "server/clients.h"
 #include "server/commands/info_lines.h"
 #include "server/commands/persistence_control.h"
+#include "server/commands/replicas.h"
 #include "server/commands/table.h"
 #include "server/pubsub/pubsub.h"
 #include "server/pubsub/tracking.h"
+#include "server/steady_time.h"
 #include "server/version.h"
 
 namespace idemd::server {
@@ -197,13 +199,21 @@ void InfoStats(Context& c, std::string& out) {
 }
 
 void InfoReplication(Context& c, std::string& out) {
-  InfoLines(out)
-      .Add("role", "master")
-      .Add("connected_slaves", 0)
-      .Add("master_failover_state", "no-failover")
+  const std::vector<std::shared_ptr<Peer>> replicas = ReplicasOf(c.services.clients);
+  InfoLines lines(out);
+  lines.Add("role", "master").Add("connected_slaves", replicas.size());
+  for (size_t i = 0; i < replicas.size(); ++i) {
+    const ClientInfo& info = replicas[i]->info();
+    const uint64_t offset = info.replica_offset.load(std::memory_order_relaxed);
+    lines.Add(absl::StrCat("slave", i),
+              absl::StrCat("ip=", AddressOfReplica(info), ",port=", info.replica_port.load(std::memory_order_relaxed),
+                           ",state=online,offset=", offset,
+                           ",lag=", (SteadyMs() - info.replica_heard_ms.load(std::memory_order_relaxed)) / 1000));
+  }
+  lines.Add("master_failover_state", "no-failover")
       .Add("master_replid", c.services.run_id)
       .Add("master_replid2", std::string(40, '0'))
-      .Add("master_repl_offset", 0)
+      .Add("master_repl_offset", c.services.persistence == nullptr ? 0 : c.services.persistence->replication_offset())
       .Add("second_repl_offset", -1)
       .Zeros({"repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset",
               "repl_backlog_histlen"});

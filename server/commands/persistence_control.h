@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,15 @@ struct PersistenceStatus {
   std::string last_error;  // of the last failed snapshot
 };
 
+// A connection that wants everything: a snapshot, and then every write.
+struct ReplicaSink {
+  // Any thread. Queues bytes behind the earlier ones; they leave when the log is as far as `need`. False: the connection is gone.
+  std::function<bool(std::shared_ptr<const std::string> bytes, storage::Lsn need)> send;
+  std::function<bool()> alive;
+  std::function<void()> kill;
+  std::string greeting;  // in front of the snapshot's length; {offset} is where the stream of writes begins
+};
+
 class PersistenceControl {
  public:
   virtual ~PersistenceControl() = default;
@@ -90,6 +100,16 @@ class PersistenceControl {
   // `timeout_ms` is over (0: no limit), or there is no log.
   virtual void WaitSynced(storage::Lsn lsn, int64_t timeout_ms, std::function<void(bool)> done) = 0;
   virtual bool WaitSyncedNow(storage::Lsn lsn) const = 0;  // whether it is already
+
+  // --- replicas
+  // SYNC, PSYNC: sends `$bytes`, a snapshot of now (RDB), and from then on every write as commands; begins soon, on threads of
+  // the implementation.
+  virtual void AddReplica(ReplicaSink sink) = 0;
+  // Sends a command that is no write to all replicas (RESP): PING, REPLCONF GETACK; PUBLISH, as from a client in `db`.
+  virtual void TellReplicas(absl::string_view command) = 0;
+  virtual void TellReplicas(absl::string_view command, storage::DbIndex db) = 0;
+  virtual bool has_replicas() const = 0;           // or may have; one relaxed load
+  virtual uint64_t replication_offset() const = 0;  // bytes of commands that replicas were sent so far
 
   // --- settings that may change while running; never inside EXEC
   [[nodiscard]] virtual absl::Status SetSync(SyncPolicy policy) = 0;  // to kAlways: syncs first

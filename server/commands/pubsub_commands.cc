@@ -9,6 +9,7 @@
 #include "server/commands/connection.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
+#include "server/commands/persistence_control.h"
 #include "server/commands/help.h"
 #include "server/pubsub/subscription.h"
 
@@ -102,6 +103,18 @@ void UnsubscribeChannels(Context& c) { Unsubscribe(c, kChannels); }
 void UnsubscribePatterns(Context& c) { Unsubscribe(c, kPatterns); }
 void UnsubscribeShardChannels(Context& c) { Unsubscribe(c, kShardChannels); }
 
+// Those who follow this server pass messages on to their own clients.
+void TellReplicas(Services& services, storage::DbIndex db, ChannelSpace space, absl::string_view channel, absl::string_view text) {
+  if (services.persistence == nullptr || !services.persistence->has_replicas()) return;
+  std::string command;
+  protocol::Writer writer(command, 2);
+  writer.Array(3);
+  writer.Bulk(space == ChannelSpace::kPlain ? "PUBLISH" : "SPUBLISH");
+  writer.Bulk(channel);
+  writer.Bulk(text);
+  services.persistence->TellReplicas(command, db);
+}
+
 // A message leaves when what this client did before is as safe as the log makes it; inside EXEC and scripts, with all
 // else that the unit tells.
 void PublishTo(Context& c, ChannelSpace space) {
@@ -111,12 +124,15 @@ void PublishTo(Context& c, ChannelSpace space) {
   const absl::string_view text = c.words[2];
   if (!c.unit.sealed()) {
     const storage::Lsn need = std::max(c.session.need, c.unit.need());
+    TellReplicas(c.services, c.db(), space, channel, text);
     return c.reply.Integer(static_cast<int64_t>(pubsub.Publish(space, channel, text, need, from)));
   }
   const size_t receivers = pubsub.Receivers(space, channel);
-  if (receivers != 0) {
-    c.unit.AtCommit([&pubsub, space, channel = std::string(channel), text = std::string(text),
-                     from](storage::Lsn need) { pubsub.Publish(space, channel, text, need, from); });
+  if (receivers != 0 || (c.services.persistence != nullptr && c.services.persistence->has_replicas())) {
+    c.unit.AtCommit([&services = c.services, db = c.db(), space, channel = std::string(channel), text = std::string(text), from](storage::Lsn need) {
+      TellReplicas(services, db, space, channel, text);
+      services.pubsub->Publish(space, channel, text, need, from);
+    });
   }
   c.reply.Integer(static_cast<int64_t>(receivers));
 }

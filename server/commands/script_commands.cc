@@ -161,18 +161,20 @@ constexpr CommandSpec kScriptSubcommands[] = {
 
 constexpr uint32_t kFlags = kNoScript | kStale | kSkipMonitor | kNoMandatoryKeys | kAnyKeys;
 constexpr const char kComplexity[] = "Depends on the script that is executed.";
+constexpr KeySpec kChangedKeys[] = {{.flags = "RW ACCESS UPDATE", .index = 2, .counted = true}};
+constexpr KeySpec kReadKeys[] = {{.flags = "RO ACCESS", .index = 2, .counted = true}};
 constexpr CommandSpec kScriptCommands[] = {
     {.name = "EVAL", .handler = &Eval, .arity = -3, .flags = kFlags | kMayReplicate, .find_keys = &ScriptKeys,
-     .key_flags = "RW ACCESS UPDATE", .may_write = &EvalWrites, .group = Group::kScripting, .since = "2.6.0", .complexity = kComplexity,
+     .key_specs = kChangedKeys, .may_write = &EvalWrites, .group = Group::kScripting, .since = "2.6.0", .complexity = kComplexity,
      .summary = "Runs a Lua script as one atomic step.", .args = kEvalArgs},
     {.name = "EVALSHA", .handler = &EvalBySha, .arity = -3, .flags = kFlags | kMayReplicate, .find_keys = &ScriptKeys,
-     .key_flags = "RW ACCESS UPDATE", .may_write = &EvalShaWrites, .group = Group::kScripting, .since = "2.6.0", .complexity = kComplexity,
+     .key_specs = kChangedKeys, .may_write = &EvalShaWrites, .group = Group::kScripting, .since = "2.6.0", .complexity = kComplexity,
      .summary = "Runs a script that the server knows by its SHA1.", .args = kEvalShaArgs},
     {.name = "EVAL_RO", .handler = &EvalReadOnly, .arity = -3, .flags = kFlags | kReadonly, .find_keys = &ScriptKeys,
-     .key_flags = "RO ACCESS", .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,
+     .key_specs = kReadKeys, .group = Group::kScripting, .since = "7.0.0", .complexity = kComplexity,
      .summary = "Runs a Lua script that may not write.", .args = kEvalArgs},
     {.name = "EVALSHA_RO", .handler = &EvalByShaReadOnly, .arity = -3, .flags = kFlags | kReadonly,
-     .find_keys = &ScriptKeys, .key_flags = "RO ACCESS", .group = Group::kScripting, .since = "7.0.0",
+     .find_keys = &ScriptKeys, .key_specs = kReadKeys, .group = Group::kScripting, .since = "7.0.0",
      .complexity = kComplexity, .summary = "Runs a script that the server knows by its SHA1, which may not write.",
      .args = kEvalShaArgs},
     {.name = "SCRIPT", .arity = -2, .group = Group::kScripting, .since = "2.6.0", .complexity = "Depends on subcommand.",

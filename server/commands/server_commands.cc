@@ -1,5 +1,4 @@
-// Commands about the process and whole databases: TIME, DBSIZE, FLUSHALL, SWAPDB, ROLE, WAIT and
-// kin.
+// Commands about the process and whole databases: TIME, DBSIZE, FLUSHALL, SWAPDB and kin.
 #include <chrono>
 #include <string>
 #include <thread>
@@ -17,8 +16,6 @@
 
 namespace idemd::server {
 namespace {
-
-constexpr absl::string_view kNoReplication = "ERR replication is not part of this version";
 
 // What clients send as TIME is compared with deadlines, so it is read on the clock that decides
 // about them.
@@ -76,32 +73,6 @@ void SwapDb(Context& c) {
   c.reply.Ok();
 }
 
-void Role(Context& c) {
-  c.reply.Array(3);
-  c.reply.Bulk("master");
-  c.reply.Integer(0);
-  c.reply.Array(0);
-}
-
-void ReplicaOf(Context& c) {
-  if (absl::EqualsIgnoreCase(c.words[1], "NO") && absl::EqualsIgnoreCase(c.words[2], "ONE"))
-    return c.reply.Ok();
-  int64_t port = 0;
-  if (!protocol::ParseInt64(c.words[2], &port) || port < 0 || port > 65535) {
-    return c.reply.Error("ERR Invalid master port");
-  }
-  c.reply.Error(kNoReplication);
-}
-
-void Wait(Context& c) {
-  int64_t replicas = 0;
-  int64_t timeout = 0;
-  if (!c.Int(1, &replicas) || !c.Int(2, &timeout, "ERR timeout is not an integer or out of range"))
-    return;
-  if (timeout < 0) return c.reply.Error("ERR timeout is negative");
-  c.reply.Integer(0);  // there are no replicas whose acknowledgement could come
-}
-
 void Lolwut(Context& c) {
   int64_t version = 0;
   if (c.words.size() >= 3 && absl::EqualsIgnoreCase(c.words[1], "VERSION") && !c.Int(2, &version))
@@ -152,16 +123,6 @@ constexpr ArgSpec kFlushArgs[] = {
     {.name = "mode", .type = ArgType::kOneOf, .optional = true, .args = kFlushModes}};
 constexpr ArgSpec kSwapArgs[] = {{.name = "index1", .type = ArgType::kInteger},
                                  {.name = "index2", .type = ArgType::kInteger}};
-constexpr ArgSpec kHostPort[] = {{.name = "host"}, {.name = "port", .type = ArgType::kInteger}};
-constexpr ArgSpec kNoOne[] = {{.name = "no", .type = ArgType::kToken, .token = "NO"},
-                              {.name = "one", .type = ArgType::kToken, .token = "ONE"}};
-constexpr ArgSpec kReplicaForms[] = {
-    {.name = "host-port", .type = ArgType::kBlock, .args = kHostPort},
-    {.name = "no-one", .type = ArgType::kBlock, .args = kNoOne}};
-constexpr ArgSpec kReplicaArgs[] = {
-    {.name = "args", .type = ArgType::kOneOf, .args = kReplicaForms}};
-constexpr ArgSpec kWaitArgs[] = {{.name = "numreplicas", .type = ArgType::kInteger},
-                                 {.name = "timeout", .type = ArgType::kInteger}};
 constexpr ArgSpec kLolwutArgs[] = {
     {.name = "version", .type = ArgType::kInteger, .token = "VERSION", .optional = true}};
 constexpr ArgSpec kDebugArgs[] = {{.name = "seconds", .type = ArgType::kDouble, .token = "SLEEP"}};
@@ -210,39 +171,6 @@ constexpr CommandSpec kServerCommands[] = {
      .summary = "Exchanges two databases, for all connections at once.",
      .args = kSwapArgs,
      .categories = "keyspace"},
-    {.name = "ROLE",
-     .handler = &Role,
-     .arity = 1,
-     .flags = kNoScript | kLoading | kStale | kFast | kDangerous,
-     .group = Group::kServer,
-     .since = "2.8.12",
-     .summary = "The server's part in replication: it is a master without replicas.",
-     .categories = "admin"},
-    {.name = "REPLICAOF",
-     .handler = &ReplicaOf,
-     .arity = 3,
-     .flags = kNoAsyncLoading | kAdmin | kNoScript | kStale,
-     .group = Group::kServer,
-     .since = "5.0.0",
-     .summary = "Only NO ONE is supported by this version.",
-     .args = kReplicaArgs},
-    {.name = "SLAVEOF",
-     .handler = &ReplicaOf,
-     .arity = 3,
-     .flags = kNoAsyncLoading | kAdmin | kNoScript | kStale,
-     .group = Group::kServer,
-     .since = "1.0.0",
-     .summary = "An older name of REPLICAOF.",
-     .args = kReplicaArgs},
-    {.name = "WAIT",
-     .handler = &Wait,
-     .arity = 3,
-     .flags = kNoScript,
-     .group = Group::kGeneric,
-     .since = "3.0.0",
-     .summary = "How many replicas have the writes of this connection; there are none.",
-     .args = kWaitArgs,
-     .categories = "connection"},
     {.name = "LOLWUT",
      .handler = &Lolwut,
      .arity = -1,

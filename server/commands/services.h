@@ -27,11 +27,13 @@ class Scripts;             // server/commands/scripts.h
 class PubSub;              // server/pubsub/pubsub.h
 class Tracking;            // server/pubsub/tracking.h
 class Pause;               // server/commands/pause.h
+class ReplicaWaits;        // server/commands/replicas.h
 class Outbound;            // server/commands/outbound.h
 
 std::shared_ptr<PubSub> MakePubSub();
 std::shared_ptr<Tracking> MakeTracking();
 std::shared_ptr<Pause> MakePause();
+std::shared_ptr<ReplicaWaits> MakeReplicaWaits();
 
 struct Services {
   storage::Store& store;
@@ -53,6 +55,7 @@ struct Services {
   std::shared_ptr<PubSub> pubsub = MakePubSub();
   std::shared_ptr<Tracking> tracking = MakeTracking();
   std::shared_ptr<Pause> pause = MakePause();
+  std::shared_ptr<ReplicaWaits> replica_waits = MakeReplicaWaits();
   Outbound* outbound = nullptr;  // null: it talks to no other server
 };
 

@@ -34,9 +34,11 @@ void SessionWaiter::Resume(storage::Lsn need, Write write) {
       storage::MutexLock lock(info.mutex);
       info.waiter.reset();
     }
-    if (quiet) return;
-    protocol::Writer reply(out, resp);
-    write(session, reply);
+    if (!quiet) {
+      protocol::Writer reply(out, resp);
+      write(session, reply);
+    }
+    if (self->note_at_end_ != nullptr) self->note_at_end_(session);
   });
 }
 

@@ -27,11 +27,11 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
   // On the connection's thread, where no unit holds locks: the wait is over, or the connection gone.
   virtual void Settle() {}
 
-  // Whether the slow log hears of the command when the wait is over, and not when it begins.
-  virtual bool NotedAtEnd() const { return false; }
-
   // Whether its connection is closed, or about to be.
   bool closing() const;
+
+  // On the connection's thread, before it hears of the end: `note` runs there right after the reply was written.
+  void NoteAtEnd(std::function<void(const Session& session)> note) { note_at_end_ = std::move(note); }
 
  protected:
   explicit SessionWaiter(Session& session);
@@ -49,6 +49,7 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
   const std::weak_ptr<Peer> peer_;  // a waiter may outlive its connection for a while
   const int resp_;
   const bool quiet_;  // CLIENT REPLY SKIP came before
+  std::function<void(const Session& session)> note_at_end_;  // touched by the connection's thread only
 };
 
 // From now on nothing of the session runs until its waiter resumes it.

@@ -127,7 +127,7 @@ void Sort::Take(const storage::Collection* collection) {
   if (collection == nullptr) return;
   type_ = collection->type();
   // A set has no order that could be stored, or that a script could count on: so it gets one.
-  if (!sorts_ && type_ == ValueType::kSet && (options_.store != 0 || options_.in_script)) {
+  if (!sorts_ && type_ == ValueType::kSet && (options_.store != 0 || c_.session.in_script)) {
     sorts_ = alpha_ = true;
     by_ = false;
   }
@@ -216,7 +216,6 @@ void Store(Context& c, const HashedKey& key, Sort& sort) {
 void SortKey(Context& c, bool may_store) {
   SortOptions options;
   if (!ReadSortOptions(c, may_store, &options)) return;
-  options.in_script = c.session.in_script;
   absl::InlinedVector<HashedKey, 2> keys{c.Key(1)};
   if (options.store != 0) keys.push_back(c.Key(options.store));
   if (options.follows_patterns())

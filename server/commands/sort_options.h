@@ -22,7 +22,6 @@ struct SortOptions {
   absl::string_view by;
   std::vector<absl::string_view> gets;
   size_t store = 0;  // the position of the key, 0: none
-  bool in_script = false;
 
   // Whether other keys are looked at, which only the elements name.
   bool follows_patterns() const;

@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/commands/groups.h"
+#include "server/commands/persistence_control.h"
 #include "server/commands/stream_args.h"
 #include "server/commands/stream_delivery.h"
 #include "server/commands/stream_reply.h"
@@ -213,9 +214,11 @@ void Claim(Context& c) {
   ClaimRequest request;
   if (!FindGroup(c, key, c.words[2], &found, &found_group) || !ReadClaim(c, &request)) return;
   const int64_t now_ms = c.unit.now_ms();
-  // A time that cannot be is taken for now: the caller may have reckoned with another clock.
+  // A time that cannot be is taken for now: the caller may have reckoned with another clock. A log has reckoned with ours, which
+  // at a start is not yet where it was.
+  const bool from_log = c.services.persistence != nullptr && c.services.persistence->loading();
   int64_t delivered_ms = request.delivered_ms.value_or(now_ms);
-  if (delivered_ms < 0 || delivered_ms > now_ms) delivered_ms = now_ms;
+  if (delivered_ms < 0 || (delivered_ms > now_ms && !from_log)) delivered_ms = now_ms;
   const StreamKey changed{c.unit, c.db(), key};
   Stream& stream = changed.Edit();
   StreamGroup& group = *stream.FindGroup(c.words[2]);

@@ -36,7 +36,7 @@ void CheckSpec(const CommandSpec& spec, const std::string& name) {
 
 std::vector<absl::Span<const CommandSpec>> AllGroups() {
   return {
-      ConnectionCommands(),   ClientCommands(),     ServerCommands(), PersistenceCommands(),
+      ConnectionCommands(),   ClientCommands(),     ServerCommands(), PersistenceCommands(), ReplicationCommands(),
       InfoCommands(),         CommandCommands(),    ObserveCommands(),
       LatencyCommands(),      MemoryCommands(),     AclCommands(),
       PubSubCommands(),

@@ -26,6 +26,7 @@ int64_t SecondsSince(steady_clock::time_point begin) {
 Persistence::Impl::Job Persistence::Impl::Wanted() const {
   if (save_wanted_) return Job::kSave;
   if (rewrite_wanted_) return Job::kRewrite;
+  if (!replicas_to_come_.empty()) return Job::kReplica;
   return Job::kNone;
 }
 
@@ -39,6 +40,20 @@ void Persistence::Impl::Work() {
 }
 
 void Persistence::Impl::RunJob(std::unique_lock<std::mutex>& lock, Job job) {
+  if (job == Job::kReplica) {
+    ReplicaSink sink = std::move(replicas_to_come_.front());
+    replicas_to_come_.pop_front();
+    running_ = job;
+    lock.unlock();
+    const std::function<void()> kill = sink.kill;
+    if (const absl::Status made = MakeReplica(std::move(sink)); !made.ok()) {
+      LogWarning(absl::StrCat("Synchronization with replica failed: ", made.message()));
+      kill();
+    }
+    lock.lock();
+    running_ = Job::kNone;
+    return;
+  }
   (job == Job::kSave ? save_wanted_ : rewrite_wanted_) = false;
   running_ = job;
   std::vector<std::function<void(absl::Status)>> told;
@@ -152,6 +167,7 @@ void Persistence::Impl::Tick() {
     }
   }
   ServeWaiting();
+  TendReplicas();
   TellProgress();
   if (!look_at_path || journal_.InPlace()) return;
   // What is appended now is in a file that no start will find. Only a new chain makes it safe again.

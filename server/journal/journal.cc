@@ -84,12 +84,15 @@ Lsn Journal::Append(absl::Span<const storage::Effect> effects) {
   const storage::DbIndex first_db = effects.empty() ? kNoDb : effects[0].db;
   storage::DbIndex db = first_db;
   AppendEffects(effects, &db, text);
-  Lsn lsn = 0;
-  {
+  Lsn lsn = storage::kNoLsn;
+  if (on()) {
     storage::MutexLock lock(buffer_mutex_);
     Put(text, first_db, db);
     lsn = open_.last = next_.load(std::memory_order_relaxed) + 1;
     next_.store(lsn, std::memory_order_relaxed);
+    if (feed_.wanted()) feed_.Append(text, first_db, db, lsn);
+  } else if (feed_.wanted()) {
+    feed_.Append(text, first_db, db, lsn);
   }
   if (text.capacity() > kKeepBytes) std::string().swap(text);
   return lsn;
@@ -102,7 +105,7 @@ void Journal::Put(absl::string_view commands, storage::DbIndex first_db, storage
 }
 
 void Journal::ReserveFences(uint64_t fence) {
-  if (!wants_effects()) return;
+  if (!on()) return;
   storage::MutexLock lock(buffer_mutex_);
   if (fence <= fence_mark_.load(std::memory_order_relaxed)) return;
   fence_mark_.store(fence, std::memory_order_relaxed);

@@ -31,6 +31,7 @@
 #include "absl/status/status.h"
 #include "server/journal/batch.h"
 #include "server/journal/persistence.h"
+#include "server/journal/replica_feed.h"
 #include "storage/clock.h"
 #include "storage/effect_log.h"
 #include "storage/fs.h"
@@ -58,7 +59,7 @@ class Journal final : public storage::EffectLog {
   ~Journal() override;
 
   // --- storage::EffectLog
-  bool wants_effects() const override { return on_.load(std::memory_order_relaxed); }
+  bool wants_effects() const override { return on() || feed_.wanted(); }
   storage::Lsn Append(absl::Span<const storage::Effect> effects) override;
   void ReserveFences(uint64_t fence) override;
   storage::Lsn released() const override { return released_.load(std::memory_order_acquire); }
@@ -86,7 +87,12 @@ class Journal final : public storage::EffectLog {
   [[nodiscard]] absl::Status Stop();
   // Switches logging on or off for units; the holder of all shard locks. Off: nothing waits any more.
   void SetOn(bool on);
-  bool on() const { return wants_effects(); }
+  bool on() const { return on_.load(std::memory_order_relaxed); }
+  // The holder of all shard locks: from now on units append for replicas alone. Stop() and SetOn(false) follow.
+  void Leave() { on_.store(false, std::memory_order_relaxed); }
+
+  // Replicas hear of everything that is appended, and of what would be while the log is off.
+  ReplicaFeed& feed() { return feed_; }
 
   // Syncs first when that is stricter.
   void SetPolicy(SyncPolicy policy);
@@ -130,6 +136,7 @@ class Journal final : public storage::EffectLog {
   void CannotWrite(const absl::Status& why);
   void Committer();
 
+  ReplicaFeed feed_;
   storage::TimeSource& time_;
   storage::Clock* clock_ = nullptr;
   const bool inline_commits_;

@@ -315,8 +315,10 @@ void Persistence::Impl::EndThread() {
     const std::lock_guard<std::mutex> lock(mutex_);
     ending_ = true;
   }
+  senders_end_.store(true, std::memory_order_relaxed);
   wake_.notify_all();
   thread_.join();
+  senders_.clear();  // waits for them
 }
 
 }  // namespace idemd::server

@@ -80,7 +80,7 @@ absl::Status Persistence::Impl::SetLog(bool on) {
       if (result.ok()) RemoveLeftovers();
     }
   } else {
-    store_->SetLogging(false);
+    store_->SetLogging(journal_.feed().wanted(), [this] { journal_.Leave(); });
     log_on_.store(false, std::memory_order_relaxed);
     result = journal_.Stop();
     journal_.SetOn(false);
@@ -165,6 +165,13 @@ absl::Status Persistence::SetSync(SyncPolicy policy) {
   return absl::OkStatus();
 }
 absl::Status Persistence::SetLog(bool on) { return impl_->SetLog(on); }
+void Persistence::AddReplica(ReplicaSink sink) { impl_->AddReplica(std::move(sink)); }
+void Persistence::TellReplicas(absl::string_view command) { impl_->journal().feed().AppendPlain(command); }
+void Persistence::TellReplicas(absl::string_view command, storage::DbIndex db) {
+  impl_->journal().feed().Append(command, db, db, storage::kNoLsn);
+}
+bool Persistence::has_replicas() const { return impl_->journal().feed().wanted(); }
+uint64_t Persistence::replication_offset() const { return impl_->journal().feed().offset(); }
 void Persistence::SetSavePoints(std::vector<SavePoint> points) {
   const std::lock_guard<std::mutex> lock(impl_->mutex());
   impl_->options().save_points = std::move(points);

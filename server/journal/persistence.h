@@ -84,6 +84,12 @@ class Persistence final : public PersistenceControl {
   void WaitSynced(storage::Lsn lsn, int64_t timeout_ms, std::function<void(bool)> done) override;
   bool WaitSyncedNow(storage::Lsn lsn) const override;
 
+  void AddReplica(ReplicaSink sink) override;
+  void TellReplicas(absl::string_view command) override;
+  void TellReplicas(absl::string_view command, storage::DbIndex db) override;
+  bool has_replicas() const override;
+  uint64_t replication_offset() const override;
+
   [[nodiscard]] absl::Status SetSync(SyncPolicy policy) override;
   [[nodiscard]] absl::Status SetLog(bool on) override;
   void SetSavePoints(std::vector<SavePoint> points) override;

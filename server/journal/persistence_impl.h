@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -49,6 +51,7 @@ class Persistence::Impl {
   absl::Status RewriteInBackground();
   void WaitSynced(storage::Lsn lsn, int64_t timeout_ms, std::function<void(bool)> done);
   absl::Status SetLog(bool on);
+  void AddReplica(ReplicaSink sink);
 
   Journal& journal() { return journal_; }
   bool log_on() const { return log_on_.load(std::memory_order_relaxed); }
@@ -59,7 +62,7 @@ class Persistence::Impl {
   Directory& directory() { return directory_; }
 
  private:
-  enum class Job : uint8_t { kNone, kSave, kRewrite };
+  enum class Job : uint8_t { kNone, kSave, kRewrite, kReplica };
   struct Waiting {
     storage::Lsn lsn;
     int64_t until_ms;  // steady; INT64_MAX: no limit
@@ -78,6 +81,9 @@ class Persistence::Impl {
   std::vector<std::string> Libraries() const { return libraries_ == nullptr ? std::vector<std::string>() : libraries_(); }
   absl::Status Save();
   absl::Status Rewrite();
+  absl::Status MakeReplica(ReplicaSink sink);
+  void SendSnapshot(storage::File& file, uint64_t bytes, uint64_t id, const ReplicaSink& sink);
+  void TendReplicas();
   absl::Status WriteBase(uint64_t number, storage::Snapshot& snapshot, const SnapshotFacts& facts);
   void Work();
   void RunJob(std::unique_lock<std::mutex>& lock, Job job);
@@ -129,8 +135,15 @@ class Persistence::Impl {
   std::chrono::steady_clock::time_point looked_at_path_{};
   std::chrono::steady_clock::time_point told_progress_{};
   std::vector<Waiting> waiting_;
+  std::deque<ReplicaSink> replicas_to_come_;
   std::atomic<storage::Snapshot*> snapshot_{nullptr};  // under way; for progress, with mutex_ held
   std::thread thread_;
+
+  // Held while replicas begin or are found gone: whether units make effects for them changes under it.
+  std::mutex feeding_mutex_;
+  std::atomic<bool> senders_end_{false};
+  std::vector<std::future<void>> senders_;  // of snapshots, to replicas; the thread of jobs, or whoever has ended it
+  std::chrono::steady_clock::time_point tended_{};
 };
 
 }  // namespace idemd::server

@@ -204,8 +204,9 @@ void Connection::SendTaken() {
 // A client that is sent more than it asks for counts as pubsub: refusing to read from it would not
 // slow that down.
 void Connection::CheckOutputLimits(int64_t now_ms) {
-  const OutputLimit& limit =
-      pushed_ || info().subscribed() ? settings_.output_limit_pubsub : settings_.output_limit_normal;
+  const OutputLimit& limit = info().replica.load(std::memory_order_relaxed) ? settings_.output_limit_replica
+                             : pushed_ || info().subscribed()               ? settings_.output_limit_pubsub
+                                                                            : settings_.output_limit_normal;
   const auto hard = static_cast<size_t>(limit.hard_bytes.load(std::memory_order_relaxed));
   const auto soft = static_cast<size_t>(limit.soft_bytes.load(std::memory_order_relaxed));
   const size_t bytes = queue_.bytes() + held_.size();

@@ -1,5 +1,6 @@
 // Functions of Lua 5.1 that LuaJIT has in another way: what they print, take and refuse. math.random is Redis' own.
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -235,6 +236,19 @@ void Wrap(lua_State* lua, const char* name, lua_CFunction function) {
   lua_setfield(lua, -2, name);
 }
 
+// Upvalue: LuaJIT's, which makes no digits of the one count whose opposite is no number of 32 bits.
+int ToHex(lua_State* lua) {
+  constexpr lua_Integer kDigits = 8;
+  if (lua_type(lua, 2) == LUA_TNUMBER && lua_tonumber(lua, 2) == static_cast<lua_Number>(INT32_MIN)) {
+    lua_pushinteger(lua, -kDigits);
+    lua_replace(lua, 2);
+  }
+  lua_pushvalue(lua, lua_upvalueindex(1));
+  lua_insert(lua, 1);
+  lua_call(lua, lua_gettop(lua) - 1, 1);
+  return 1;
+}
+
 }  // namespace
 
 void MendBaseLibrary(lua_State* lua) {
@@ -253,6 +267,9 @@ void MendBaseLibrary(lua_State* lua) {
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "table");
   SetFunction(lua, "setn", &SetN);
+  lua_pop(lua, 1);
+  lua_getfield(lua, -1, "bit");
+  Wrap(lua, "tohex", &ToHex);
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "math");
   SetFunction(lua, "random", &Random);

@@ -96,13 +96,14 @@ bool Stream::ReadNodes(uint64_t count, RdbScanner& scan, Stream& stream) {
     if (last_key && (key <= *last_key || key <= last)) return Wrong(scan, "the IDs of a stream's entries do not ascend");
     last_key = key;
     const uint64_t live = node->live();
-    if (live == 0) continue;
-    StreamNode::Entry entry;
-    for (StreamNode::At at = node->Last(); at != StreamNode::kNone; at = node->Previous(entry)) {
-      entry = node->Read(key, at);
-      if (!entry.deleted) break;
+    if (live != 0) {
+      StreamNode::Entry entry;
+      for (StreamNode::At at = node->Last(); at != StreamNode::kNone; at = node->Previous(entry)) {
+        entry = node->Read(key, at);
+        if (!entry.deleted) break;
+      }
+      last = entry.id;
     }
-    last = entry.id;
     stream.length_ += live;
     const auto at = stream.nodes_.try_emplace(stream.nodes_.end(), key, *std::move(node));
     stream.node_bytes_ += at->second.memory_bytes();

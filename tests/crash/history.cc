@@ -1,12 +1,15 @@
-// Replays effects into plain maps, and compares.
+// Replays effects into plain maps, those on collections through their shadow, and compares.
 #include "tests/crash/history.h"
 
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "storage/record/record.h"
+#include "tests/crash/shadow.h"
+#include "tests/crash/shown.h"
 
 namespace idemd::testing {
 
@@ -45,10 +48,10 @@ void SwapDbs(DbIndex a, DbIndex b, Keys* keys) {
   *keys = std::move(swapped);
 }
 
-std::string Shown(const Keys& keys, const std::string& name) {
+std::string Describe(const Keys& keys, const std::string& name) {
   const auto found = keys.find(name);
   if (found == keys.end()) return "nothing";
-  return absl::StrCat("\"", found->second.value.substr(0, 160), "\" until ",
+  return absl::StrCat("\"", found->second.value.substr(0, 400), "\" until ",
                       found->second.deadline_ms);
 }
 
@@ -86,7 +89,10 @@ Keys KeysOf(storage::Store& store) {
                  [&](absl::string_view key, const storage::KeyView&) { names.emplace_back(key); });
     for (const std::string& name : names) {
       const storage::KeyView view = unit.Find(db, storage::HashedKey(name), false);
-      keys[NameOf(db, name)] = {std::string(storage::StringValue(view, scratch)), view.deadline_ms};
+      keys[NameOf(db, name)] = {view.collection != nullptr
+                                    ? Shown(*view.collection)
+                                    : std::string(storage::StringValue(view, scratch)),
+                                view.deadline_ms};
     }
   }
   return keys;
@@ -97,18 +103,37 @@ std::string Differences(const Keys& expected, const Keys& found) {
   int left = 3;
   for (const std::string& name : Different(expected, found)) {
     if (left-- == 0) break;
-    absl::StrAppend(&text, "\n    ", name, ": expected ", Shown(expected, name), ", found ",
-                    Shown(found, name));
+    absl::StrAppend(&text, "\n    ", name, ": expected ", Describe(expected, name), ", found ",
+                    Describe(found, name));
   }
   return text;
 }
+
+History::History() = default;
+History::~History() = default;
 
 void History::Add(Lsn lsn, absl::Span<const Effect> effects) {
   Unit& unit = units_.emplace_back();
   unit.lsn = lsn;
   for (const Effect& effect : effects) {
-    unit.effects.push_back({effect, std::string(effect.key), std::string(effect.value)});
+    unit.effects.push_back({effect, std::string(effect.key), std::string(effect.value), {}});
     if (effect.kind == EffectKind::kSet) unit.fence = std::max(unit.fence, FenceOf(effect.value));
+  }
+}
+
+void History::Understand() {
+  for (; understood_ < units_.size(); ++understood_) {
+    for (Copy& copy : units_[understood_].effects) {
+      const bool parts =
+          copy.effect.kind == EffectKind::kRestore || copy.effect.kind == EffectKind::kCommand;
+      if (shadow_ == nullptr && !parts) continue;
+      if (shadow_ == nullptr) shadow_ = std::make_unique<Shadow>();
+      Effect effect = copy.effect;
+      effect.key = copy.key;
+      effect.value = copy.value;
+      shadow_->Do(effect);
+      if (parts) copy.shown = shadow_->Value(effect.db, effect.key);
+    }
   }
 }
 
@@ -140,21 +165,30 @@ void History::Apply(const Unit& unit, Keys* keys) {
         break;
       case EffectKind::kRestore:
       case EffectKind::kCommand:
-        break;  // the workload has strings and records only
+        if (!copy.shown.has_value()) {
+          keys->erase(name);
+          break;
+        }
+        (*keys)[name].value = *copy.shown;
+        if (effect.kind == EffectKind::kRestore) (*keys)[name].deadline_ms = effect.deadline_ms;
+        break;
     }
   }
 }
 
 void History::Settle(Lsn lsn) {
+  Understand();
   while (!units_.empty() && units_.front().lsn <= lsn) {
     Apply(units_.front(), &settled_);
     settled_lsn_ = units_.front().lsn;
     settled_fence_ = std::max(settled_fence_, units_.front().fence);
     units_.pop_front();
+    --understood_;
   }
 }
 
-std::optional<Lsn> History::Match(Lsn lsn, const Keys& found) const {
+std::optional<Lsn> History::Match(Lsn lsn, const Keys& found) {
+  Understand();
   Keys keys = settled_;
   auto next = units_.begin();
   Lsn at = settled_lsn_;
@@ -187,11 +221,15 @@ std::optional<Lsn> History::Match(Lsn lsn, const Keys& found) const {
   }
 }
 
-void History::ForgetAfter(Lsn lsn) {
+void History::ForgetAfter(Lsn lsn, storage::Store& store) {
+  Understand();
   while (!units_.empty() && units_.back().lsn > lsn) units_.pop_back();
+  understood_ = units_.size();
+  if (shadow_ != nullptr) shadow_->BeLike(store);
 }
 
-Keys History::now() const {
+Keys History::now() {
+  Understand();
   Keys keys = settled_;
   for (const Unit& unit : units_) Apply(unit, &keys);
   return keys;
@@ -204,14 +242,24 @@ uint64_t History::FenceUpTo(Lsn lsn) const {
   return fence;
 }
 
+std::vector<Effect> WatchedLog::Told(absl::Span<const Effect> effects) const {
+  std::vector<Effect> told;
+  for (const Effect& effect : effects) {
+    const bool part = effect.kind == EffectKind::kCommand;
+    if (fault_ == Fault::kForgetsDeletes && effect.kind == EffectKind::kDelete) continue;
+    if (fault_ == Fault::kForgetsParts && part && absl::StrContains(effect.value, "\r\nSADD\r\n"))
+      continue;
+    told.push_back(effect);
+    if (fault_ == Fault::kDoublesParts && part) told.push_back(effect);
+  }
+  return told;
+}
+
 Lsn WatchedLog::Append(absl::Span<const Effect> effects) {
-  if (fault_ == Fault::kForgetsDeletes) {
-    std::vector<Effect> left;
-    for (const Effect& effect : effects)
-      if (effect.kind != EffectKind::kDelete) left.push_back(effect);
-    if (!left.empty()) last_ = log_.Append(left);
-  } else {
+  if (fault_ == Fault::kNone) {
     last_ = log_.Append(effects);
+  } else if (const std::vector<Effect> told = Told(effects); !told.empty()) {
+    last_ = log_.Append(told);
   }
   history_.Add(last_, effects);
   SetRefusing(log_.refusing());

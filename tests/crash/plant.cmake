@@ -1,6 +1,6 @@
-# idemd_planted(NAME SOURCE FROM TO): the server, built with one line of one source changed: a fault that a suite must notice.
-# The change is made to a copy; configuring fails when the line is no longer there.
-function(idemd_planted name source from to)
+# idemd_planted(NAME PROGRAM SOURCE FROM TO): the program, built with one line of one source changed: a fault that a suite must
+# notice. The change is made to a copy; configuring fails when the line is no longer there.
+function(idemd_planted name program source from to)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${source})
   file(READ ${CMAKE_SOURCE_DIR}/${source} text)
   string(FIND "${text}" "${from}" at)
@@ -11,10 +11,15 @@ function(idemd_planted name source from to)
   get_filename_component(file ${source} NAME)
   set(copy ${CMAKE_CURRENT_BINARY_DIR}/planted/${name}/${file})
   file(GENERATE OUTPUT ${copy} CONTENT "${text}")
-  get_target_property(sources idemd SOURCES)
-  list(TRANSFORM sources PREPEND ${CMAKE_SOURCE_DIR}/)
-  get_target_property(libraries idemd LINK_LIBRARIES)
+  get_target_property(sources ${program} SOURCES)
+  get_target_property(folder ${program} SOURCE_DIR)
+  set(paths)
+  foreach(one ${sources})
+    cmake_path(ABSOLUTE_PATH one BASE_DIRECTORY ${folder})
+    list(APPEND paths ${one})
+  endforeach()
+  get_target_property(libraries ${program} LINK_LIBRARIES)
   # The copy comes before the library that has the original, whose object is then not wanted.
-  add_executable(${name} ${sources} ${copy})
+  add_executable(${name} ${paths} ${copy})
   target_link_libraries(${name} PRIVATE ${libraries})
 endfunction()

@@ -10,20 +10,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/admin/latency.h"
-#include "server/admin/native_stats.h"
-#include "server/admin/settings.h"
-#include "server/admin/slowlog.h"
-#include "server/admin/stats.h"
-#include "server/clients.h"
 #include "server/commands/dispatch.h"
-#include "server/commands/services.h"
-#include "server/commands/table.h"
 #include "server/journal/persistence.h"
 #include "storage/clock.h"
 #include "storage/store.h"
 #include "storage/token/token.h"
 #include "tests/crash/history.h"
+#include "tests/crash/sim_services.h"
 #include "tests/support/sim_fs.h"
 
 namespace idemd::testing {
@@ -85,14 +78,7 @@ class SimServer {
  private:
   class NoPeer;
   SimData& data_;
-  server::Settings settings_;
-  server::Clients clients_;
-  server::SlowLog slowlog_;
-  server::LatencyMonitor latency_;
-  server::ServerStats stats_;
-  server::NativeStats native_;
-  server::CommandTable commands_;
-  server::Services services_;
+  SimServices services_;
   server::Dispatcher dispatcher_;
   server::Session session_;
 };

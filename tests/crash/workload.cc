@@ -20,32 +20,15 @@ std::string Workload::Value() {
 }
 
 void Workload::Step() {
-  switch (Below(20)) {
-    case 0:
-    case 1:
-    case 2:
-      return Token();
-    case 3:
-    case 4:
-    case 5:
-      return Consume();
-    case 6:
-    case 7:
-    case 8:
-    case 9:
-      return Reserve();
-    case 10:
-    case 11:
-    case 12:
-    case 13:
-      return Fenced();
-    case 14:
-      return Several();
-    case 15:
-      return Whole();
-    default:
-      return Plain();
-  }
+  const uint64_t draw = Below(36);
+  if (draw < 3) return Token();
+  if (draw < 6) return Consume();
+  if (draw < 10) return Reserve();
+  if (draw < 14) return Fenced();
+  if (draw < 16) return Several();
+  if (draw < 17) return Whole();
+  if (draw < 21) return Plain();
+  Collection();
 }
 
 void Workload::Token() {
@@ -152,7 +135,7 @@ void Workload::Plain() {
 void Workload::Several() {
   Run({"MULTI"});
   for (uint64_t i = 0, commands = 1 + Below(4); i < commands; ++i)
-    Below(8) == 0 ? Whole() : Plain();
+    Below(6) == 0 ? Whole() : Below(2) == 0 ? Plain() : Collection();
   Run({"EXEC"});
 }
 

@@ -1,4 +1,5 @@
-// Random requests on a few keys: tokens, reservations, states, plain strings, whole databases.
+// Random requests on a few keys: tokens, reservations, states, plain strings, collections, scripts,
+// whole databases.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,18 @@ class Workload {
   void Plain();
   void Several();
   void Whole();
+  // workload_collections.cc
+  std::string Few(const char* kind);
+  std::string Part();
+  std::string Element();
+  std::string AnyCollection();
+  void Collection();
+  void Hash();
+  void Set();
+  void SortedSet();
+  void List();
+  void Stream();
+  void AnyOfThem();
 
   SimServer& server_;
   std::mt19937_64& random_;
@@ -38,6 +51,7 @@ class Workload {
   std::string token_;
   Words tokens_;
   Words fences_{"1"};
+  uint64_t ids_ = 0;  // of entries of streams
 };
 
 }  // namespace idemd::testing

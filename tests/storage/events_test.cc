@@ -137,15 +137,15 @@ TEST_F(EventsTest, EveryChangeIsToldToThoseWhoWantNoNames) {
     unit.Lock(k);
     unit.SetDeadline(0, k, at);
   }
-  EXPECT_THAT(listener_.Take(), ElementsAre(" 0 a @1", " 0 a @1"));
+  EXPECT_THAT(listener_.Take(), ElementsAre(" 0 a @1", " 0 a @2"));
   clock_.AdvanceMs(100);
   store_.Tick();
-  EXPECT_THAT(listener_.Take(), ElementsAre("expired 0 a @2"));
+  EXPECT_THAT(listener_.Take(), ElementsAre("expired 0 a @3"));
   Unit unit(store_);
   unit.LockAll();
   unit.FlushDb(3);
   unit.Commit();
-  EXPECT_THAT(listener_.Take(), ElementsAre(" 3  @3"));
+  EXPECT_THAT(listener_.Take(), ElementsAre(" 3  @4"));
 }
 
 TEST_F(EventsTest, CallsComeInOrderWithTheEvents) {

@@ -1,6 +1,7 @@
 """After a restart: compares what the server shows with what clients know for sure."""
 import random
 
+from collections_load import MOVING, is_collection, reads, seen_state, texts
 from history import ABSENT, Gone, consumed, done, fits, pending, plain
 from lib.resp import Error, Nil, as_dict
 from worker import LEASE, LONG, text
@@ -41,10 +42,16 @@ class Check:
     def see(self, keys):
         keys = list(keys)
         self.looked_at += len(keys)
+        collections, keys = [key for key in keys if is_collection(key)], [key for key in keys if not is_collection(key)]
         values = pipeline(self.c, [("GET", key) for key in keys])
         statuses = pipeline(self.c, [("IDEM.STATUS", key) for key in keys]) if self.native else [None] * len(keys)
         # A key that expires between the two questions is gone.
-        return {key: ABSENT if isinstance(s, Nil) else state_of(s, v) for key, s, v in zip(keys, statuses, values)}
+        seen = {key: ABSENT if isinstance(s, Nil) else state_of(s, v) for key, s, v in zip(keys, statuses, values)}
+        questions = [reads(key) for key in collections]
+        replies = iter(pipeline(self.c, [words for question in questions for words in question]))
+        for key, question in zip(collections, questions):
+            seen[key] = seen_state(key, [next(replies) for _ in question])
+        return seen
 
     def all(self, unsure, everything=False):
         """`unsure`: a list of requests without a reply for each worker."""
@@ -52,6 +59,7 @@ class Check:
             self.prefix(ops)
         self.states(everything)
         self.versions()
+        self.moving()
         if self.native:
             self.shown_answers()
             racing = {op.words[1] for ops in unsure for op in ops if op.words[0] == "IDEM.CONSUME" and not op.before}
@@ -98,6 +106,15 @@ class Check:
             least = self.k.shown_version[key]
             if isinstance(reply, Nil) or int(reply) < least:
                 self.k.violation(f"{key}: {least} was shown to somebody, found {reply!r}")
+
+    def moving(self):
+        """What all move between two lists is in one of them, once."""
+        if not self.k.moving:
+            self.k.moving = self.c.call("RPUSH", "moving:a", *MOVING) == len(MOVING)
+            return
+        found = [one for key in ("moving:a", "moving:b") for one in texts(self.c.call("LRANGE", key, "0", "-1"))]
+        if sorted(found) != sorted(MOVING):
+            self.k.violation(f"moving:a and moving:b: there should be each of {MOVING[0]} to {MOVING[-1]} once, found {sorted(found)}")
 
     def shown_answers(self):
         for key, seen in self.see(self.k.shown_done).items():

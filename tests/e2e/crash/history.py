@@ -22,10 +22,10 @@ def consumed(by):
 
 
 class Gone:
-    """A plain string with a lifetime that may be over by now: the value, or nothing."""
+    """Something, mostly a plain string, with a lifetime that may be over by now: that, or nothing."""
 
-    def __init__(self, value):
-        self.value, self.seen_gone = value, False
+    def __init__(self, value, state=None):
+        self.value, self.state, self.seen_gone = value, state or plain(value), False
 
     def __repr__(self):
         return f"Gone({self.value!r}, seen_gone={self.seen_gone})"
@@ -34,7 +34,7 @@ class Gone:
 def fits(expected, seen):
     """Whether what a key shows is the expected state."""
     if isinstance(expected, Gone):
-        return seen == ABSENT or (not expected.seen_gone and seen == plain(expected.value))
+        return seen == ABSENT or (not expected.seen_gone and seen == expected.state)
     if expected[0] == "pending" and seen[0] == "lapsed":  # a step of the wall clock across a restart may end a lease
         seen = ("pending",) + seen[1:]
     return len(expected) == len(seen) and all(e is ANY or e == s for e, s in zip(expected, seen))
@@ -72,6 +72,7 @@ class Knowledge:
         self.reserved = []      # reservations that others may look at
         self.shown_version = {} # version key -> the highest value that anybody was shown
         self.shown_done = {}    # reservation -> the answer that somebody was shown
+        self.moving = False     # the two lists that all move between are filled
         self.fence_max = 0
         self.acknowledged = 0
         self.violations = []

@@ -3,6 +3,7 @@ import random
 import select
 import threading
 
+from collections_load import Collections
 from shim import Closed, Connection, Error, Timeout
 from history import ABSENT, ANY, Gone, Op, SharedToken, consumed, done, pending, plain
 from lib.resp import Nil, as_dict, encode
@@ -35,6 +36,7 @@ class Worker(threading.Thread):
         self.open = [key for key, state in knowledge.keys.items() if key.startswith(self.prefix) and
                      not isinstance(state, Gone) and state[0] in OPEN]
         self.known = set(self.open)  # all that are or were in `open`
+        self.collections = Collections(self)
 
     # --- the run
     def run(self):
@@ -107,7 +109,7 @@ class Worker(threading.Thread):
             draws = (self.set_token, self.set_token, self.version, self.fleeting, self.delete, self.delete, self.two,
                      self.look)
         for _ in range(20):
-            op = r.choice(draws)(busy)
+            op = self.collections.draw(busy) if r.random() < 0.35 else r.choice(draws)(busy)
             if op is not None:
                 return op
         return self.write(plain("x"), self.fresh("p"))

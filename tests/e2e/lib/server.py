@@ -1,5 +1,6 @@
 """A real idemd process for a test: started on a free loopback port, ended by its own process id."""
 import os
+import re
 import shutil
 import signal
 import socket
@@ -127,6 +128,7 @@ class Server:
         if self.process is None:
             return None
         if self.process.poll() is None:
+            self._note_commands()
             self.process.send_signal(signal.SIGTERM)
             try:
                 self.process.wait(10)
@@ -136,6 +138,21 @@ class Server:
         code = self.process.returncode
         self.log.close()
         return code
+
+    def _note_commands(self):
+        """Appends the commands that were answered without an error to the file IDEMD_COMMANDS_SEEN, for compat/page.py."""
+        file = os.environ.get("IDEMD_COMMANDS_SEEN")
+        if not file or "requirepass" in self.settings:
+            return
+        try:
+            with Connection(self.port, timeout=5.0) as client:
+                lines = bytes(client.call("INFO", "commandstats")).decode("latin-1").splitlines()
+        except (OSError, Closed, Timeout):
+            return
+        calls = re.compile(r"cmdstat_([^:]+):calls=(\d+),.*failed_calls=(\d+)")
+        seen = [match.group(1) for match in map(calls.match, lines) if match and int(match.group(2)) > int(match.group(3))]
+        with open(file, "a", encoding="utf-8") as out:
+            out.writelines(name + "\n" for name in seen)
 
     def kill(self):
         """Ends the process as a crash would; what it had no time to do is not done."""
@@ -166,3 +183,54 @@ def eventually(condition, what, timeout=5.0, every=0.005):
             return
         time.sleep(every)
     raise AssertionError(f"not within {timeout} s: {what}")
+
+
+class Redis:
+    """A stock redis-server that keeps nothing."""
+
+    def __enter__(self):
+        self.port = free_port()
+        self.directory = tempfile.mkdtemp(prefix="idemd-redis-")
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.directory, "--save", ""],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                with Connection(self.port, timeout=2.0) as client:
+                    client.call("PING")
+                return self
+            except (OSError, Closed, Timeout):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(20)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def log_text(self):
+        return ""
+
+
+def redis_version():
+    """What the redis-server on the PATH is: "7.0.15"; "" where there is none."""
+    program = shutil.which("redis-server") or str(ROOT / "build/tools/redis-server")
+    try:
+        text = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return text.split("v=", 1)[1].split()[0] if "v=" in text else ""
+
+
+def skipped_for_redis(what):
+    """Whether replies cannot be compared here, because the redis-server is not of the version whose replies idemd has. Says so."""
+    version = redis_version()
+    if version.startswith("7.0."):
+        return False
+    print(f"skipped: {what} is compared with Redis 7.0, and this redis-server is {version or 'not there'}")
+    return True

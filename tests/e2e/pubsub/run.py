@@ -3,9 +3,7 @@ import argparse
 import os
 import random
 import re
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -13,40 +11,15 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
+import event_scenes  # noqa: E402
 import scenes  # noqa: E402
-from lib.resp import Closed, Connection, Timeout  # noqa: E402
-from lib.server import Server, find_binary, free_port  # noqa: E402
+from lib.resp import Connection  # noqa: E402
+from lib.server import Redis, Server, find_binary, skipped_for_redis  # noqa: E402
 from talk import differences  # noqa: E402
 
 # Of an event of a key that expires by itself on an idle server. Measured are 30 ms for half of them and 60 for all; a machine
 # that is busy with other things gives neither the server nor this script its processor in time.
 LATE_MS_MAX = 2000
-
-
-class Redis:
-    """A stock redis-server that keeps nothing."""
-
-    def __enter__(self):
-        self.port = free_port()
-        self.directory = tempfile.TemporaryDirectory(prefix="idemd-redis-")
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.directory.name],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                with Connection(self.port, timeout=2.0) as client:
-                    client.call("PING")
-                return self
-            except (OSError, Closed, Timeout):
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(20)
-        self.directory.cleanup()
 
 
 class Suite:
@@ -91,7 +64,7 @@ class Suite:
         """As events(), for commands drawn from a seed."""
         rng = random.Random(self.seed)
         keys = ["a", "b", "c", "d"]
-        lines = [line.strip() for line in scenes.EVENTS.strip().splitlines()]
+        lines = [line.strip() for line in event_scenes.EVENTS.strip().splitlines()]
         words = [line.split() for line in lines
                  if not re.match(r"MULTI|EXEC|DISCARD|SELECT|SCAN|RANDOMKEY|RESTORE|OBJECT|DUMP|P?TTL|P?EXPIRETIME|FLUSH", line)]
         text = []
@@ -262,13 +235,16 @@ def main():
         tests += [("own messages", suite.scene, scenes.OWN_MESSAGES, 3)]
         tests += [(f"tracking, {name}, RESP{resp}", suite.scene, text, resp)
                   for name, text in scenes.TRACKING.items() for resp in (2, 3)]
-        tests += [(f"events, RESP{resp}", suite.events, "KEAmn", scenes.EVENTS, resp) for resp in (2, 3)]
-        tests += [(f"events of {name}", suite.events, "KEAmn", text, 2) for name, text in scenes.EVENTS_OF_TYPES.items()]
-        tests += [(f"events of {flags}", suite.events, flags, scenes.EVENTS, 2)
+        tests += [(f"events, RESP{resp}", suite.events, "KEAmn", event_scenes.EVENTS, resp) for resp in (2, 3)]
+        tests += [(f"events of {name}", suite.events, "KEAmn", text, 2) for name, text in event_scenes.EVENTS_OF_TYPES.items()]
+        tests += [(f"events of {flags}", suite.events, flags, event_scenes.EVENTS, 2)
                   for flags in ("K$", "Eg", "KEm", "En", "Kx", "KE", "A")]
         tests += [("random commands", suite.random_commands, options.commands), ("settings", suite.settings),
                   ("expired events in time", suite.expired_in_time, 500), ("redis-py", suite.redis_py),
                   ("a crowd", suite.crowd), ("a slow subscriber", suite.slow_subscriber)]
+        if skipped_for_redis("every message and event"):
+            alone = (suite.expired_in_time, suite.redis_py, suite.crowd, suite.slow_subscriber)
+            tests = [test for test in tests if test[1] in alone]
         for name, test, *arguments in tests:
             if options.only in name:
                 suite.run(name, test, *arguments)

@@ -3,6 +3,8 @@ import re
 import socket
 import time
 
+from lib.resp import Connection
+
 PATIENCE_S = 10.0
 
 
@@ -79,6 +81,14 @@ def without_ids(ids, step, got):
     return got
 
 
+def await_end(port, number):
+    """Until the server has noticed that this connection is gone: another thread of it may serve the others meanwhile."""
+    deadline = time.monotonic() + 30
+    with Connection(port) as client:
+        while client.call("CLIENT", "LIST", "ID", number):
+            assert time.monotonic() < deadline, f"connection {number} is still there"
+
+
 def play(port, scene, resp):
     """[(step, {connection: bytes})]. A step is "a COMMAND word ...", or "a? COMMAND ..." where PING gets no answer then: what
     that connection gets is looked at after its next step without a question mark, or when the server has closed it. "a! COMMAND ..." is the same
@@ -96,6 +106,7 @@ def play(port, scene, resp):
             words = [ids[chr(word[1])] if re.fullmatch(rb"\{[a-z]\}", word) else word for word in words]
             if words == [b"close"]:
                 wires.pop(name).close()
+                await_end(port, ids[name])
                 silent.discard(name)
                 continue
             before = len(wires[name].buffer)

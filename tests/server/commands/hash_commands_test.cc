@@ -126,6 +126,10 @@ TEST(HashCommands, TheLogIsToldWhatStands) {
   EXPECT_THAT(server.NewEffects(), ElementsAre(Logged({"HSET", "h", "n", "9"}), Logged({"HSET", "h", "f", "42"}),
                                                Logged({"HSET", "h", "f", "42.5"}), Logged({"HDEL", "h", "n", "nothing"})));
   server.Do("HDEL h f g");
+  EXPECT_THAT(server.NewEffects(), ElementsAre(Logged({"HDEL", "h", "f", "g"}))) << "with its last field a hash is gone, for every reader of the log";
+  server.Do("HSET h f 1");
+  server.NewEffects();
+  for (const char* line : {"MULTI", "HDEL h f", "SET h text", "DEL h", "EXEC"}) server.Do(line);
   EXPECT_THAT(server.NewEffects(), ElementsAre("DEL 0 h"));
 }
 

@@ -218,7 +218,7 @@ TEST_F(ServerCommandsTest, WhatThereIsNotSaysSo) {
   EXPECT_EQ(Run("BGSAVE SCHEDULE"), "-ERR this server keeps nothing on disk\r\n");
   EXPECT_EQ(Run("BGREWRITEAOF"), "-ERR this server keeps nothing on disk\r\n");
   EXPECT_EQ(Run("REPLICAOF NO ONE"), "+OK\r\n");
-  EXPECT_EQ(Run("REPLICAOF localhost 6379"), "-ERR replication is not part of this version\r\n");
+  EXPECT_EQ(Run("REPLICAOF localhost 6379"), "-ERR following another server is not part of this version\r\n");
   EXPECT_EQ(Run("ROLE"), "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
   EXPECT_EQ(Run("WAIT 0 0"), ":0\r\n");
   EXPECT_EQ(Run("WAIT 1 -1"), "-ERR timeout is negative\r\n");

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/commands/persistence_control.h"
 #include "server/commands/shutdown.h"
 #include "tests/support/harness.h"
@@ -45,6 +46,11 @@ class FakeDisk final : public PersistenceControl {
   void SetSavePoints(std::vector<SavePoint>) override {}
   void SetRewriteLimits(int64_t, uint64_t) override {}
   void SetDumpName(std::string) override {}
+  void AddReplica(ReplicaSink sink) override { replicas.push_back(std::move(sink)); }
+  void TellReplicas(absl::string_view command) override { told_replicas.append(command.data(), command.size()); }
+  void TellReplicas(absl::string_view command, storage::DbIndex db) override { absl::StrAppend(&told_replicas, "in ", db, ":", command); }
+  bool has_replicas() const override { return !replicas.empty(); }
+  uint64_t replication_offset() const override { return told_replicas.size(); }
 
   using PersistenceControl::SetLastSaveFailed;
   using PersistenceControl::SetLoading;
@@ -70,6 +76,8 @@ class FakeDisk final : public PersistenceControl {
   int64_t waited_ms = -1;
   std::deque<std::function<void(absl::Status)>> saves;
   std::deque<std::function<void(bool)>> waits;
+  std::vector<ReplicaSink> replicas;
+  std::string told_replicas;
 };
 
 class PersistenceTest : public ::testing::Test, protected testing::Harness {

@@ -161,7 +161,7 @@ TEST(SetCommands, WhatIsPoppedIsGoneAndInTheLog) {
   server.Do("SADD s a");
   server.NewEffects();
   EXPECT_EQ(server.Do("SPOP s"), "\"a\"");
-  EXPECT_THAT(server.NewEffects(), ElementsAre("DEL 0 s"));
+  EXPECT_THAT(server.NewEffects(), ElementsAre("*3\r\n$4\r\nSREM\r\n$1\r\ns\r\n$1\r\na\r\n"));
 }
 
 // As in Redis: what stays is few, so it is a new set.

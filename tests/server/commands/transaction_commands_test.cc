@@ -11,9 +11,12 @@
 namespace idemd::server {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class TransactionTest : public ::testing::Test, protected idemd::testing::Harness {};
 
@@ -28,6 +31,34 @@ TEST_F(TransactionTest, QueuedCommandsRunAtExecAsOneUnitOfTheLog) {
   EXPECT_EQ(Do("EXEC"), "[OK 2 \"2\"]");
   EXPECT_EQ(log.Units().size(), units + 1);
   EXPECT_EQ(NewEffects().back(), "SET 0 a 2");
+}
+
+// Effects on whole databases come first in a unit, and tell nothing of what was done before them.
+TEST_F(TransactionTest, WhatWasDoneToAPartBeforeAFlushIsNotInTheLogBehindIt) {
+  for (const char* flush : {"FLUSHDB", "FLUSHALL"}) {
+    Do("HSET h n 1");
+    NewEffects();
+    for (const char* command : {"MULTI", "HINCRBY h n 3", "RPUSH l a", "SADD s b", flush, "HDEL h n", "RPUSH l c", "EXEC"}) Do(command);
+    const std::vector<std::string> effects = NewEffects();
+    EXPECT_THAT(effects, Contains(HasSubstr(flush)));
+    EXPECT_THAT(effects, Contains("DEL 0 h"));
+    EXPECT_THAT(effects, Contains("DEL 0 s"));
+    EXPECT_THAT(effects, Contains(HasSubstr("RESTORE 0 l")));
+    EXPECT_THAT(effects, Not(Contains(AnyOf(HasSubstr("HINCRBY"), HasSubstr("SADD"), HasSubstr("RPUSH")))));
+    EXPECT_EQ(Do("LRANGE l 0 -1"), "[\"c\"]");
+  }
+}
+
+TEST_F(TransactionTest, WhatWasDoneToAPartBeforeASwapGoesAlong) {
+  Do("HSET h n 1");
+  NewEffects();
+  for (const char* command : {"MULTI", "HINCRBY h n 3", "SWAPDB 0 1", "FLUSHDB", "HSET h m 1", "EXEC"}) Do(command);
+  const std::vector<std::string> effects = NewEffects();
+  EXPECT_EQ(effects[0], "SWAPDB 0 1");
+  EXPECT_EQ(effects[1], "FLUSHDB 0");
+  EXPECT_EQ(effects.size(), 4u);
+  Do("SELECT 1");
+  EXPECT_EQ(Do("HGET h n"), "\"4\"");
 }
 
 TEST_F(TransactionTest, ARefusedCommandAbortsAndNothingRuns) {
@@ -279,6 +310,16 @@ TEST_F(TransactionTest, TransfersBetweenThreadsKeepTheSum) {
     sum += std::stoi(value.substr(1));
   }
   EXPECT_EQ(sum, kAccounts * 100);
+}
+
+TEST_F(TransactionTest, WhatNeedsMemoryDoesNotRunWhereThereIsNone) {
+  for (const char* line : {"MULTI", "SET a 1"}) Do(line);
+  store.settings().maxmemory_bytes.store(1);
+  EXPECT_EQ(Do("EXEC"), "-EXECABORT Transaction discarded because of: OOM command not allowed when used memory > 'maxmemory'.");
+  for (const char* line : {"MULTI", "GET a", "DEL a"}) Do(line);
+  EXPECT_EQ(Do("EXEC"), "[nil 0]");
+  store.settings().maxmemory_bytes.store(0);
+  EXPECT_EQ(Do("GET a"), "nil");
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ TEST_F(ZsetCommandsTest, TheLogGetsAbsoluteWrites) {
   EXPECT_EQ(Effect("ZREMRANGEBYSCORE k (2 3"), "ZREMRANGEBYRANK k 1 1");
   EXPECT_EQ(Effect("ZREMRANGEBYRANK k -1 -1"), "ZREMRANGEBYRANK k 3 3");
   EXPECT_EQ(Effect("ZREMRANGEBYSCORE k 100 200"), "");
-  EXPECT_EQ(Effect("ZPOPMAX k 100"), "DEL 0 k");
+  EXPECT_EQ(Effect("ZPOPMAX k 100"), "ZPOPMAX k 3");
+  EXPECT_EQ(Do("EXISTS k"), "0");
   EXPECT_EQ(Effect("GEOADD g 13.361389 38.115556 Palermo"), "ZADD g 3479099956230698 Palermo");
 }
 
@@ -211,8 +212,8 @@ TEST_F(ZsetCommandsTest, ValuesTravelToRedisAndBack) {
   for (const int members : {1, 100, 128, 129, 1000}) {
     Do("DEL k");
     for (int i = 0; i < members; ++i)
-      DoWords({"ZADD", "k", i % 3 == 0 ? absl::StrCat(i * 7919 % 1000) : absl::StrCat(i, ".", i), absl::StrCat("m", i)});
-    DoWords({"ZADD", "k", "-inf", "low", "inf", "high", "1e300", "123"});
+      DoWords({"ZADD", "k", i % 3 == 0 ? absl::StrCat(i * 7919 % 1000) : absl::StrCat(i, ".5"), absl::StrCat("m", i)});  // exact: newer versions print others shorter
+    DoWords({"ZADD", "k", "-inf", "low", "inf", "high", "1e15", "123"});
     if (members > 500) DoWords({"ZADD", "k", "1", std::string(300, 'x')});
     const std::string all = Do("ZRANGE k 0 -1 WITHSCORES");
     ASSERT_EQ(redis.Do({"RESTORE", "k", "0", Dump("k"), "REPLACE"}), "OK");

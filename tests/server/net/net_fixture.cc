@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/admin/log.h"
 #include "server/commands/context.h"
+#include "server/commands/session_waiter.h"
 
 namespace idemd::server {
 namespace {
@@ -29,8 +30,10 @@ std::mutex blocked_mutex;
 std::vector<Blocked> blocked_sessions;
 std::atomic<int> executed_commands{0};
 
-class TestWaiter final : public storage::Waiter {
+class TestWaiter final : public SessionWaiter {
  public:
+  explicit TestWaiter(Context& c) : SessionWaiter(c) {}
+  bool Unblock(bool) override { return false; }
   void Resolve(const storage::WaitAnswer&) override {}
 };
 
@@ -46,7 +49,7 @@ void FillReply(Context& c) {
   c.reply.Bulk(std::string(static_cast<size_t>(n), 'x'));
 }
 void Block(Context& c) {
-  c.session.waiter = std::make_shared<TestWaiter>();
+  c.session.waiter = std::make_shared<TestWaiter>(c);
   const std::lock_guard<std::mutex> lock(blocked_mutex);
   blocked_sessions.push_back({c.session.peer, c.session.waiter});
 }
