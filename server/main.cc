@@ -1,6 +1,7 @@
 // The process: builds the parts, connects them, serves until it is told to stop.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -97,6 +98,27 @@ std::optional<int> Examined(const std::vector<std::string>& arguments) {
   return code;
 }
 
+storage::EvictionPolicy EvictionOf(int64_t policy) {
+  switch (policy) {
+    case kVolatileLru:
+      return storage::EvictionPolicy::kVolatileLru;
+    case kVolatileLfu:
+      return storage::EvictionPolicy::kVolatileLfu;
+    case kVolatileRandom:
+      return storage::EvictionPolicy::kVolatileRandom;
+    case kVolatileTtl:
+      return storage::EvictionPolicy::kVolatileTtl;
+    case kAllkeysLru:
+      return storage::EvictionPolicy::kAllLru;
+    case kAllkeysLfu:
+      return storage::EvictionPolicy::kAllLfu;
+    case kAllkeysRandom:
+      return storage::EvictionPolicy::kAllRandom;
+    default:
+      return storage::EvictionPolicy::kNone;
+  }
+}
+
 // Those who keep copies of settings, because they may not know of Settings or read them more often
 // than that is cheap.
 void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog,
@@ -113,6 +135,12 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
         latency.threshold_ms.store(settings.latency_monitor_threshold_ms.load(kRelaxed), kRelaxed);
         return absl::OkStatus();
       });
+  settings.OnChange({"maxmemory-policy", "maxmemory-samples"}, [&] {
+    constexpr int64_t kSamplesMax = 64;  // more make no better choice, and each costs a cache miss
+    store.SetEviction(EvictionOf(settings.maxmemory_policy.load(kRelaxed)),
+                      static_cast<uint32_t>(std::min(settings.maxmemory_samples.load(kRelaxed), kSamplesMax)));
+    return absl::OkStatus();
+  });
   settings.OnChange(
       {"idem-token-ttl", "idem-retention", "idem-lease", "idem-max-result", "idem-max-waiters",
        "idem-max-namespaces", "maxmemory"},

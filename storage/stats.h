@@ -1,4 +1,4 @@
-// Counters of storage: hits, misses, expirations, waits, changes. Spread over cache lines so that threads do not share one.
+// Counters of storage: hits, misses, expirations, waits, changes, evictions, large values freed later. Spread over cache lines so that threads do not share one.
 //
 // Threads   any; each thread adds to its own line (two threads share one only past 64), readers sum all lines.
 #pragma once
@@ -11,7 +11,7 @@ namespace idemd::storage {
 
 class StorageStats {
  public:
-  enum Counter : uint8_t { kHits, kMisses, kExpired, kWaits, kWaitsServed, kChanges, kCounters };
+  enum Counter : uint8_t { kHits, kMisses, kExpired, kWaits, kWaitsServed, kChanges, kEvicted, kLazyFreed, kCounters };
 
   void Add(Counter counter, uint64_t n = 1) {
     lines_[Line()].values[counter].fetch_add(n, std::memory_order_relaxed);

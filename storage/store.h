@@ -35,6 +35,7 @@
 #include "storage/effect.h"
 #include "storage/effect_log.h"
 #include "storage/events.h"
+#include "storage/eviction.h"
 #include "storage/fence.h"
 #include "storage/hashed_key.h"
 #include "storage/record/life.h"
@@ -241,6 +242,7 @@ class Unit {
   void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind = Kind::kValue);
   void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms, Kind kind = Kind::kValue);
   void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why = "");
+  bool Evict(DbIndex db, const HashedKey& key, EvictionPolicy policy);
   void RemoveEmptied(Shard& shard, DbIndex db, const HashedKey& key, bool told);
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
   void MarkPending(Shard& shard, uint64_t hash);
@@ -363,6 +365,12 @@ class Store {
   uint64_t memory_bytes() const;  // keys, values and tables
   MemoryStatus memory_status() const;
   bool OverMemoryLimit() const;
+  // What goes at the limit (eviction.h); at first, nothing. `samples`: keys looked at, of each database, to choose one.
+  void SetEviction(EvictionPolicy policy, uint32_t samples);
+  bool evicts() const { return eviction_policy_.load(std::memory_order_relaxed) != EvictionPolicy::kNone; }
+  // Evicts keys until memory is below its limit, for about that long. The caller has no unit with locks; `origin` is whose
+  // connection waits for it.
+  RoomMade MakeRoom(EventOrigin* origin, std::chrono::microseconds time);
   // Debug builds and tests: walks every shard and checks its invariants.
   void CheckInvariants();
 
@@ -377,6 +385,11 @@ class Store {
   void TendMemory();
   void EndOfTick(Unit& unit);
   void Evacuate(Shard& shard);
+  void ConsiderForEviction(EvictionSearch& search, DbIndex db, const Item<Entry>& item, int64_t now_ms);
+  void SampleForEviction(EvictionSearch& search, int64_t now_ms);
+  static void MergeForEviction(EvictionSearch& search);
+  bool WalkForEviction(EvictionSearch& search, int64_t now_ms);
+  bool EvictOne(EvictionSearch& search, EventOrigin* origin, RoomMade& made);
   Clock& clock_;
   EffectLog& log_;
   Settings settings_;
@@ -393,6 +406,9 @@ class Store {
   uint32_t sweep_from_ = 0;  // the shard to begin with
   int64_t next_sweep_ms_ = 0;
   std::chrono::nanoseconds sweep_took_{0};
+  // Writer: SetEviction(). Readers: whoever makes room.
+  std::atomic<EvictionPolicy> eviction_policy_{EvictionPolicy::kNone};
+  std::atomic<uint32_t> eviction_samples_{5};
 };
 
 inline bool Unit::Expired(int64_t deadline_ms) {

@@ -230,11 +230,13 @@ void Unit::CountReplay(const KeyView& view) {
 
 namespace {
 
-void RetireEntry(Entry* entry) {
+void RetireEntry(StorageStats& stats, Entry* entry) {
   // What small entries a thread keeps until it has retired enough of them stays below a megabyte.
   constexpr size_t kLargeBytes = 16 * 1024;
   const size_t bytes = entry->in_place() ? entry->memory_bytes() : entry->value().size();
-  bytes < kLargeBytes ? Retire(entry, &Entry::DestroyRetired) : RetireLarge(entry, &Entry::DestroyRetired);
+  if (bytes < kLargeBytes) return Retire(entry, &Entry::DestroyRetired);
+  stats.Add(StorageStats::kLazyFreed);
+  RetireLarge(entry, &Entry::DestroyRetired);
 }
 
 void AddBytes(Shard& shard, DbIndex db, size_t plus, size_t minus) {
@@ -326,7 +328,7 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
     Notify(EventClass::kExpired, "expired", db, key.bytes);
   }
   if (!old || expired) Notify(EventClass::kNew, "new", db, key.bytes);
-  if (old.entry != nullptr) RetireEntry(old.entry);
+  if (old.entry != nullptr) RetireEntry(store_.stats_, old.entry);
   NoteChange(shard, db, key, kind);
 }
 
@@ -335,7 +337,7 @@ void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char
   const Item item = shard.tables[db].load(std::memory_order_relaxed)->Take(key);
   AddBytes(shard, db, 0, BytesOf(item));
   CountDeadline(shard, db, DeadlineOf(item), kNoDeadline);
-  if (item.entry != nullptr) RetireEntry(item.entry);
+  if (item.entry != nullptr) RetireEntry(store_.stats_, item.entry);
   NoteChange(shard, db, key, Kind::kValue, why);
 }
 
@@ -362,7 +364,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
     }
     if (d.item.entry == nullptr) continue;
     bytes += d.item.entry->memory_bytes();
-    RetireEntry(d.item.entry);
+    RetireEntry(store_.stats_, d.item.entry);
   }
   AddBytes(shard, db, 0, bytes);
   std::atomic<uint64_t>& with_deadline = shard.with_deadline[db];

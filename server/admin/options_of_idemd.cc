@@ -216,7 +216,8 @@ constexpr OptionSpec kOptions[] = {
      .initial = "0",
      .unit = "bytes",
      .group = "memory",
-     .doc = "New keys are refused when keys and values take more than this; 0 for no limit.",
+     .doc = "When keys and values take more than this, new keys are refused, or others go first (maxmemory-policy); 0 for no "
+            "limit.",
      .number = &S::maxmemory_bytes},
     {.name = "stream-node-max-bytes",
      .type = T::kMemory,
@@ -237,10 +238,9 @@ constexpr OptionSpec kOptions[] = {
      .words = "volatile-lru volatile-lfu volatile-random volatile-ttl allkeys-lru allkeys-lfu "
               "allkeys-random "
               "noeviction",
-     .effect = Effect::kPartial,
-     .limit = "idemd never forgets a live key to make room",
      .group = "memory",
-     .doc = "What is removed at the memory limit: nothing.",
+     .doc = "What is removed at the memory limit: nothing, or plain keys (strings and collections), those with a deadline only "
+            "or all. Never a reservation, a consumed token's record or a token before its deadline. lfu chooses as lru does.",
      .number = &S::maxmemory_policy},
 
     // --- collections

@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "protocol/errors.h"
 #include "protocol/resp/writer.h"
+#include "server/admin/latency.h"
 #include "server/admin/settings.h"
 #include "server/admin/slowlog.h"
 #include "server/admin/stats.h"
@@ -63,6 +64,12 @@ std::string UnknownSubcommand(const CommandEntry& container, Words words) {
 }
 
 using Prepared = Dispatcher::Prepared;
+
+// A command makes room for so long at most (as Redis with maxmemory-eviction-tenacity 10); then it runs all the same, and
+// the store's own thread goes on.
+constexpr std::chrono::microseconds kEvictFor{500};
+// Whether the last command on this thread may have taken memory: then even a command that only reads makes room.
+thread_local bool may_have_grown = false;
 
 thread_local bool meanwhile = false;
 thread_local std::vector<std::function<void()>> postponed;
@@ -116,8 +123,30 @@ std::string DiskRefusal(const Services& services, const Session& session, const 
   return {};
 }
 
+// Under an eviction policy, makes room before a command that may need it. What the connection must no longer keep in its cache
+// for that leaves at once, before the reply. True: memory is over its limit, and nothing may go.
+bool NoRoom(Services& services, Session& session, const CommandSpec& spec, std::string& out) {
+  storage::Store& store = services.store;
+  const uint32_t flags = FlagsWithQueue(session, spec);
+  if (!store.evicts()) return (flags & kDenyOom) != 0 && store.OverMemoryLimit();
+  const bool grows = (flags & (kDenyOom | kWrite | kMayReplicate)) != 0;
+  if (!std::exchange(may_have_grown, grows) && !grows) return false;
+  if (!session.authenticated || meanwhile || (services.scripts != nullptr && services.scripts->busy())) return false;
+  if (!store.OverMemoryLimit()) return false;
+  Session reader;  // this connection, as one that did not change the keys
+  reader.peer = session.peer;
+  const int64_t begin_us = SteadyUs();
+  storage::RoomMade made = store.MakeRoom(&reader, kEvictFor);
+  services.latency.Add("eviction-cycle", (SteadyUs() - begin_us) / 1000);
+  session.need = std::max(session.need, made.need);
+  out += reader.pushes;
+  out += reader.invalidations;
+  if (!made.ready.empty()) ServeBlocked(services, std::move(made.ready));
+  return !made.room;
+}
+
 // Why the command must not run, or "". Tested in Redis' order.
-std::string Refusal(Services& services, Session& session, const Prepared& p, Words words) {
+std::string Refusal(Services& services, Session& session, const Prepared& p, Words words, bool no_room) {
   if (p.entry == nullptr) return p.container != nullptr ? UnknownSubcommand(*p.container, words) : UnknownCommand(words);
   const CommandSpec& spec = *p.entry->spec;
   if (!ArityFits(spec, words.size()) || spec.handler == nullptr)
@@ -137,7 +166,7 @@ std::string Refusal(Services& services, Session& session, const Prepared& p, Wor
   if (services.scripts != nullptr && (services.scripts->busy() || meanwhile) &&
       ((spec.flags & kAllowBusy) == 0 || spec.keys.first != 0)) [[unlikely]]
     return std::string(services.scripts->BusyError());
-  if ((FlagsWithQueue(session, spec) & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
+  if (no_room && (FlagsWithQueue(session, spec) & kDenyOom) != 0) return std::string(errors::kOutOfMemory);
   if (session.resp == 2 && session.subscriptions != nullptr && (spec.flags & kWhileSubscribed) == 0 &&
       session.peer->info().subscribed()) {
     return absl::StrCat("ERR Can't execute '", p.entry->full_name,
@@ -247,8 +276,9 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
 bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protocol::Writer& reply, int64_t* now_us) {
   const CommandEntry* const entry = p.entry;
   std::string& out = reply.buffer();
+  const bool no_room = entry != nullptr && NoRoom(services_, session, *entry->spec, out);
   const size_t mark = out.size();
-  const std::string refusal = Refusal(services_, session, p, words);
+  const std::string refusal = Refusal(services_, session, p, words, no_room);
   if (services_.pause->on() && refusal.empty() && PauseHolds(services_, session, *entry->spec, words) &&
       services_.pause->Hold(session)) [[unlikely]] {
     return false;

@@ -151,7 +151,8 @@ void InfoMemory(Context& c, std::string& out) {
       .Add("mem_allocator", AllocatorName())
       .Add("huge_pages", store.huge_pages ? "yes" : store.why_not)
       .Add("active_defrag_running", store.compacting ? 1 : 0)
-      .Zeros({"lazyfree_pending_objects", "lazyfreed_objects"});
+      .Zeros({"lazyfree_pending_objects"})
+      .Add("lazyfreed_objects", c.services.store.stats().Get(storage::StorageStats::kLazyFreed));
 }
 
 void InfoStats(Context& c, std::string& out) {
@@ -173,7 +174,9 @@ void InfoStats(Context& c, std::string& out) {
       .Zeros({"sync_full", "sync_partial_ok", "sync_partial_err"})
       .Add("expired_keys", storage.Get(storage::StorageStats::kExpired))
       .Fixed("expired_stale_perc", 0)
-      .Zeros({"expired_time_cap_reached_count", "evicted_keys", "evicted_clients"})
+      .Zeros({"expired_time_cap_reached_count"})
+      .Add("evicted_keys", storage.Get(storage::StorageStats::kEvicted))
+      .Zeros({"evicted_clients"})
       .Add("keyspace_hits", storage.Get(storage::StorageStats::kHits))
       .Add("keyspace_misses", storage.Get(storage::StorageStats::kMisses))
       .Add("pubsub_channels", c.services.pubsub->channels(ChannelSpace::kPlain))
