@@ -177,9 +177,17 @@ bool Selector::AllowsCommand(const Catalog& catalog, const Call& call) const {
   });
 }
 
+// Whether a pattern that matches something matches it with anything behind it, too.
+static bool OpenEnded(absl::string_view pattern) {
+  if (pattern.empty() || pattern.back() != '*') return false;
+  pattern.remove_suffix(1);
+  const size_t last = pattern.find_last_not_of('\\');
+  return (pattern.size() - (last == absl::string_view::npos ? 0 : last + 1)) % 2 == 0;  // backslashes
+}
+
 bool Selector::AllowsKey(const KeyUse& use) const {
   return std::any_of(keys_.begin(), keys_.end(), [&](const KeyPattern& known) {
-    return (known.access & use.access) == use.access &&
+    return (known.access & use.access) == use.access && (!use.prefix || OpenEnded(known.pattern)) &&
            protocol::GlobMatch(known.pattern, use.key, /*ignore_case=*/false);
   });
 }

@@ -37,6 +37,7 @@ struct KeyUse {
   absl::string_view key;
   Access access = 0;  // 0: it is only asked whether it is there
   size_t word = 0;    // its place among the words
+  bool prefix = false;  // of keys that nobody knows yet: allowed only if whatever follows is
 };
 
 struct ChannelUse {

@@ -40,7 +40,7 @@ void GatherKeys(const CommandSpec& spec, Words words) {
     const absl::string_view flags = KeyFlagsAt(spec, words, position);
     if (absl::StrContains(flags, "NOT_KEY")) continue;
     const auto place = static_cast<size_t>(position);
-    buffers.keys.push_back({words[place], AccessOf(flags), place});
+    buffers.keys.push_back({words[place], AccessOf(flags), place, spec.keys_are_prefixes});
   }
 }
 

@@ -116,6 +116,7 @@ struct CommandSpec {
   const char* key_flags = nullptr;
   absl::Span<const KeySpec> key_specs = {};  // empty: one, made of `keys` and `key_flags`
   KeyFlagsOf key_flags_of = nullptr;
+  bool keys_are_prefixes = false;  // the rest of a key is made up here
   MayWrite may_write = nullptr;  // null: as kWrite and kMayReplicate say
   Group group = Group::kGeneric;
   const char* since = "1.0.0";

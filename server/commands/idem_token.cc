@@ -121,6 +121,7 @@ constexpr CommandSpec kIdemTokenCommands[] = {
      .flags = kWrite | kDenyOom | kFast | kAnyKeys,
      .keys = Keys::At(1),
      .key_flags = "OW INSERT",
+     .keys_are_prefixes = true,
      .group = Group::kIdem,
      .since = "0.1.0",
      .complexity = "O(N) where N is the number of tokens",

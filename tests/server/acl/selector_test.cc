@@ -52,6 +52,17 @@ TEST_F(SelectorTest, ANewOneAllowsNothingButToLogIn) {
   EXPECT_EQ(none.Describe(catalog_), "resetchannels -@all");
 }
 
+TEST_F(SelectorTest, APrefixIsAllowedOnlyWithWhateverFollows) {
+  const auto prefix = [&](absl::string_view rules, absl::string_view key) {
+    return Call(Of(rules), "get", {"get", key}, {{key, kWrite, 1, true}});
+  };
+  for (absl::string_view rules : {"+@all ~*", "+@all ~t:*", "+@all ~t*", "+@all %W~t:*", R"(+@all ~t:\\*)", "allcommands allkeys"})
+    EXPECT_EQ(prefix(rules, rules.find('\\') == absl::string_view::npos ? "t:" : R"(t:\)"), Verdict::kAllowed) << rules;
+  for (absl::string_view rules : {"+@all ~t:", "+@all ~t:?", "+@all ~t:a*", "+@all %R~t:*", R"(+@all ~t:\*)", "+@all ~u*"})
+    EXPECT_EQ(prefix(rules, "t:"), Verdict::kKey) << rules;
+  EXPECT_EQ(prefix(R"(+@all ~t:\*)", "t:*"), Verdict::kKey) << "a star that stands for itself";
+}
+
 TEST_F(SelectorTest, RulesCountInTheirOrder) {
   EXPECT_EQ(Call(Of("+@all -get"), "get"), Verdict::kCommand);
   EXPECT_EQ(Call(Of("-get +@all"), "get"), Verdict::kAllowed);
