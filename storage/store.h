@@ -195,7 +195,11 @@ class Unit {
   void TouchWatches();
 
   // Ends the unit: effects to the log, waiters of changed keys served, events told, locks released.
-  void Commit();
+  void Commit() {
+    if (held_ != 0 || events_ != nullptr) Finish();
+  }
+  // After Commit(): another unit, with a reading of the time of its own. What it needs comes on top of need().
+  void BeginAnew() { now_ns_ = 0; }
   // The LSN that everything this unit revealed depends on.
   Lsn need() const { return need_; }
 
@@ -264,6 +268,7 @@ class Unit {
   void NoteReady(Shard& shard, const std::string& name);
   void CollectReady();
   void TellWhole(DbIndex db);
+  void Finish();
   void AppendEffects();
   void ResolveServed();
   void Unlock();

@@ -7,7 +7,7 @@
 
 namespace idemd::storage {
 
-void Unit::Commit() {
+void Unit::Finish() {
   if (held_ == 0) {
     if (events_ != nullptr) [[unlikely]] TellEvents();
     return;

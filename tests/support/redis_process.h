@@ -63,6 +63,17 @@ inline bool HasRedisServer() {
   return false;
 }
 
+// Whether that is a Redis 7.0, whose bytes ours are compared with: later ones write some things in another way.
+inline bool HasRedis70() {
+  if (!HasRedisServer()) return false;
+  FILE* const pipe = popen("redis-server --version", "r");
+  if (pipe == nullptr) return false;
+  std::string text(200, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), pipe));
+  pclose(pipe);
+  return text.find(" v=7.0.") != std::string::npos;
+}
+
 class RedisProcess {
  public:
   // Its files are in `folder`, which outlives it. `options` as on the command line.

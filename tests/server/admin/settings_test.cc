@@ -359,12 +359,12 @@ TEST(ConfigSet, SaysWhatHasNoEffect) {
   const std::pair<absl::string_view, absl::string_view> pairs[] = {
       {"rdbcompression", "no"},
       {"maxmemory-policy", "allkeys-lfu"},
-      {"aof-use-rdb-preamble", "no"},
+      {"no-appendfsync-on-rewrite", "yes"},
       {"timeout", "3"},
       {"save", ""}};
   ASSERT_TRUE(settings.Set(pairs, {}, &warnings).ok());
   EXPECT_THAT(warnings,
-              ElementsAre(HasSubstr("'rdbcompression'"), HasSubstr("'aof-use-rdb-preamble'")));
+              ElementsAre(HasSubstr("'rdbcompression'"), HasSubstr("'no-appendfsync-on-rewrite'")));
 }
 
 TEST(ConfigSet, ProtectedSettingsNeedLeave) {
