@@ -118,6 +118,8 @@ class Unit {
   void SetRecord(DbIndex db, const HashedKey& key, const Record& record, int64_t deadline_ms);
   bool Remove(DbIndex db, const HashedKey& key);
   bool SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms);
+  // As though the key had last been used so many seconds ago; nothing where that is not kept (KeyView::access_s).
+  void SetIdle(DbIndex db, const HashedKey& key, int64_t idle_s);
   // Applies what a life function decided. The event is `set` or `del`; `expire` where only a lease was renewed.
   void Apply(DbIndex db, const HashedKey& key, const Action& action, bool lease_only = false);
   // Makes the string at `key` (absent: empty) exactly `size` bytes, old bytes kept, new ones zero, and hands them out

@@ -205,6 +205,12 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
   return view;
 }
 
+void Unit::SetIdle(DbIndex db, const HashedKey& key, int64_t idle_s) {
+  const Item item = LiveItem(ShardOf(key), db, key);
+  const int64_t now_s = store_.impl_->coarse_s.load(std::memory_order_relaxed);
+  if (item.entry != nullptr) item.entry->touch(static_cast<uint32_t>(std::max<int64_t>(now_s - std::min(idle_s, now_s), 1)));
+}
+
 Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
   const Item item = table == nullptr ? Item{} : table->Find(key);
