@@ -14,8 +14,8 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACE = ROOT / "build" / "faults"
-SOURCE, BUILD = PLACE / "src", PLACE / "build"
+SOURCE = ROOT / "build" / "faults"
+BUILD = SOURCE / "build" / "release"  # as deep as a build of the tree itself: a compiler cache then knows its objects
 COLUMNS = ("name", "source", "text", "becomes", "program", "tests")
 LIMIT_S = 300
 CAMPAIGNS = {"crash_states": "tests/crash/crash_states"}
