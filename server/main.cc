@@ -289,8 +289,8 @@ void LogStart(const Settings& settings) {
     LogWarning("Configuration loaded");
   }
   for (const std::string& warning : settings.warnings()) LogWarning(warning);
-  LogNotice(absl::StrCat(
-      "Running mode=standalone, port=", settings.port.load(std::memory_order_relaxed), "."));
+  const bool plain = settings.port.load(std::memory_order_relaxed) != 0;
+  LogNotice(absl::StrCat("Running mode=standalone, port=", settings.Text(plain ? "port" : "tls-port"), "."));
 }
 
 int Fail(absl::string_view text) {

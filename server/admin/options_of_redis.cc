@@ -75,7 +75,6 @@ constexpr OptionSpec Only(OptionSpec option, const char* limit) {
 
 constexpr int64_t kLong = INT64_MAX;
 constexpr const char* kNoReplication = "this version does not replicate";
-constexpr const char* kNoTls = "this version does not speak TLS";
 
 constexpr OptionSpec kOptions[] = {
     // memory and encodings
@@ -219,27 +218,12 @@ constexpr OptionSpec kOptions[] = {
     Bool("cluster-replica-no-failover", "no", 0, "cluster-slave-no-failover"),
     Memory("cluster-link-sendbuf-limit", "0"),
 
-    // TLS
-    Only(Integer("tls-port", "0", 0, 65535), kNoTls),
-    Only(Bool("tls-cluster", "no"), kNoTls),
-    Only(Bool("tls-replication", "no"), kNoTls),
-    Enum("tls-auth-clients", "yes", "no yes optional"),
-    Bool("tls-prefer-server-ciphers", "no"),
-    Bool("tls-session-caching", "yes"),
-    Integer("tls-session-cache-size", "20480"),
-    Integer("tls-session-cache-timeout", "300"),
-    Text("tls-cert-file"),
-    Text("tls-key-file"),
-    Text("tls-key-file-pass", "", kSecret),
+    // TLS: what would encrypt links that idemd does not make
+    Only(Bool("tls-cluster", "no"), "there is no cluster to talk to"),
+    Only(Bool("tls-replication", "no"), "idemd follows nobody; a replica that follows it may connect to tls-port"),
     Text("tls-client-cert-file"),
     Text("tls-client-key-file"),
     Text("tls-client-key-file-pass", "", kSecret),
-    Text("tls-dh-params-file"),
-    Text("tls-ca-cert-file"),
-    Text("tls-ca-cert-dir"),
-    Text("tls-protocols"),
-    Text("tls-ciphers"),
-    Text("tls-ciphersuites"),
 };
 
 }  // namespace

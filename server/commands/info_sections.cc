@@ -65,7 +65,7 @@ void InfoServer(Context& c, std::string& out) {
       .Add("process_id", getpid())
       .Add("process_supervised", "no")
       .Add("run_id", c.services.run_id)
-      .Add("tcp_port", Get(settings.port))
+      .Add("tcp_port", settings.Text(Get(settings.port) != 0 ? "port" : "tls-port"))
       .Add("server_time_usec", now_us)
       .Add("uptime_in_seconds", uptime_s)
       .Add("uptime_in_days", uptime_s / 86'400)

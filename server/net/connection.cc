@@ -15,6 +15,7 @@
 #include "server/admin/log.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/net/tls_stream.h"
 
 namespace idemd::server {
 namespace {
@@ -59,7 +60,7 @@ void Connection::Start() {
   session_.peer = shared_from_this();
   session_.authenticated = !settings_.has_password.load(std::memory_order_relaxed);
   loop_->Add(self());
-  loop_->dispatcher().thread_stats().OnConnection();
+  if (tls_ == nullptr) loop_->dispatcher().thread_stats().OnConnection();
   last_read_tick_ = loop_->ticks();
   if (info().closing.load(std::memory_order_relaxed)) return Close();  // killed before it began
   if (loop_->stopping()) return Close();
@@ -68,6 +69,7 @@ void Connection::Start() {
 
 void Connection::StartRead() {
   if (reading_ || state_ == State::kClosed) return;
+  if (tls_ != nullptr) return StartTlsRead();
   if (!buffer_.MakeRoom(parser_.bytes_wanted())) {
     LogWarning(absl::StrCat("Out of memory for the requests of client ", Describe()));
     return Close();
@@ -78,11 +80,16 @@ void Connection::StartRead() {
       [self = self()](const ErrorCode& error, size_t n) { self->OnRead(error, n); });
 }
 
-// Waits for input without a buffer.
-void Connection::Park() {
+// A quiet connection keeps no memory that it can have again.
+void Connection::FreeBuffers() {
   buffer_.Free();
   if (held_.empty()) std::string().swap(held_);
   ShowBuffers(0);
+}
+
+// Waits for input without a buffer.
+void Connection::Park() {
+  FreeBuffers();
   reading_ = true;
   socket_->async_wait(StreamSocket::wait_read, [self = self()](const ErrorCode& error) {
     self->reading_ = false;
@@ -107,6 +114,10 @@ void Connection::OnRead(const ErrorCode& error, size_t n) {
     return;
   }
   buffer_.Commit(n);
+  OnInput();
+}
+
+void Connection::OnInput() {
   const auto limit =
       static_cast<size_t>(settings_.client_query_buffer_bytes.load(std::memory_order_relaxed));
   if (buffer_.size() > limit) {
@@ -157,6 +168,10 @@ void Connection::TakeTurn() {
   while (serving()) {
     protocol::Batch& batch = loop_->batch;
     batch.clear();
+    if (inspected_ == 0 && IsTlsHello()) {
+      LogWarning(absl::StrCat("A TLS handshake on a port that does not speak TLS. Connection aborted: ", Describe()));
+      return Close();
+    }
     const protocol::ParseStatus status =
         parser_.Parse(buffer_.view(), Limits(), kBatchRequests, batch);
     ShowBuffers(buffer_.size());
@@ -233,6 +248,11 @@ bool Connection::CutAtHttp() {
   return false;
 }
 
+// Whether the first bytes are those of a TLS client: a handshake record, of any version.
+bool Connection::IsTlsHello() const {
+  return tls_ == nullptr && absl::StartsWith(buffer_.view(), "\x16\x03");
+}
+
 // Decides what comes next once all that could be executed was, and its output was sent or queued.
 void Connection::AfterTurn() {
   if (!serving()) return;
@@ -276,6 +296,10 @@ void Connection::Tick(int64_t now_ms) {
   }
   CheckOutputLimits(now_ms);
   if (!serving()) return;
+  if (InHandshake()) {
+    const int64_t limit_s = TlsNumber(settings_, "tls-handshake-timeout");
+    if (now_ms - info().created_ms > limit_s * 1000) return FailHandshake("Handshake not finished in time");
+  }
   const int64_t timeout_s = settings_.timeout_s.load(std::memory_order_relaxed);
   const int64_t active_ms =
       std::max(info().last_active_ms.load(std::memory_order_relaxed), info().created_ms);
@@ -286,6 +310,7 @@ void Connection::Tick(int64_t now_ms) {
   }
   if (reading_ && !parking_ && !writing_ && buffer_.empty() && buffer_.capacity() > 0 &&
       loop_->ticks() - last_read_tick_ > kParkSeconds) {
+    if (tls_ != nullptr) return FreeBuffers();  // nothing is read into it
     parking_ = true;
     ErrorCode ignored;  // then the read goes on as it is
     socket_->cancel(ignored);
@@ -339,6 +364,7 @@ void Connection::Close() {
   loop_->dispatcher().Closed(session_);
   info().blocked.store(false, std::memory_order_relaxed);
   clients_.Remove(info().id);
+  if (tls_ != nullptr) SayEndOfTls();
   socket_.reset();    // handlers of what is under way still run, and find it closed
   patience_.reset();
   loop_->out.clear();

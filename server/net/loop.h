@@ -82,6 +82,13 @@ class Loop : public std::enable_shared_from_this<Loop> {
   // One turn's requests and replies. Both are empty between turns.
   protocol::Batch batch;
   std::string out;
+  // For TLS, and only within one call: what came from a socket, and what is on its way into one.
+  static constexpr size_t kSealedInputBytes = 64 * 1024;
+  char* sealed_input() {
+    if (sealed_input_ == nullptr) sealed_input_.reset(new char[kSealedInputBytes]);
+    return sealed_input_.get();
+  }
+  std::string sealed;
 
  private:
   void Run();
@@ -110,6 +117,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
   size_t next_errand_ = 0;                          // of running_
   std::vector<std::shared_ptr<Connection>> taken_;  // those that took bytes and have not sent them yet
   uint32_t ticks_ = 0;
+  std::unique_ptr<char[]> sealed_input_;  // made for the first TLS connection
   bool stopping_ = false;
   bool serving_meanwhile_ = false;
   std::vector<std::function<void()>> after_turn_;

@@ -46,7 +46,7 @@ ARROWS = {
     "server/net": (["protocol/", "server/session.h", "server/steady_time.h", "server/clients.h", "server/commands/dispatch.h",
                     "server/commands/outbound.h", "server/admin/settings.h", "server/admin/stats.h", "server/admin/log.h",
                     "storage/sync/mutex.h"],
-                   ["absl/", "boost/", "sys/", "netinet/", "arpa/"]),
+                   ["absl/", "boost/", "openssl/", "sys/", "netinet/", "arpa/"]),
 }
 FREE = ("server/main.cc", "tests/", "bench/", "examples/")
 KNOWN_TOP = {"server", "storage", "protocol", "tests", "bench", "examples"}
