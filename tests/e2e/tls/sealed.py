@@ -1,4 +1,5 @@
 """Certificates made with the openssl program, and connections and servers that speak TLS."""
+import select
 import shutil
 import socket
 import ssl
@@ -54,6 +55,9 @@ class Authority:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
+PIECE = 1 << 16
+
+
 class Sealed(Connection):
     """A connection over TLS; ends of every kind are Closed."""
 
@@ -77,6 +81,32 @@ class Sealed(Connection):
 
     def send(self, *words):
         self.send_raw(encode(words))
+
+    def send_while_reading(self, data):
+        """Sends what may be more than both sides hold, and takes in what comes meanwhile. On one thread: two may not use an SSL
+        object at once, and Python did not see to that before 3.13."""
+        rest = memoryview(data)
+        self.sock.setblocking(False)
+        try:
+            while rest:
+                waits = 0
+                try:
+                    rest = rest[self.sock.send(rest[:PIECE]):]
+                except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                    waits += 1
+                try:
+                    got = self.sock.recv(PIECE)
+                    if not got:
+                        raise Closed()
+                    self.buffer += got
+                except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                    waits += 1
+                if waits == 2 and not any(select.select([self.sock], [self.sock], [], self.timeout)):
+                    raise Timeout()
+        except (ssl.SSLError, ConnectionError) as error:
+            raise Closed(str(error)) from None
+        finally:
+            self.sock.settimeout(self.timeout)
 
     def _fill(self, deadline):
         try:
