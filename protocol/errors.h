@@ -115,7 +115,7 @@ inline constexpr absl::string_view kNoRandomness =
 inline constexpr absl::string_view kTwoLifetimes = "ERR only one of EX, PX, EXAT, PXAT and FOREVER may be given";
 inline constexpr absl::string_view kOnLapse = "ERR ONLAPSE must be TAKE or STOP";
 inline constexpr absl::string_view kIfeqNeedsIssued = "ERR IFEQ is allowed only with ISSUED";
-inline constexpr absl::string_view kCountRange = "ERR COUNT must be from 1 to 1000";
+inline constexpr absl::string_view kCountRange = "ERR COUNT must be from 1 to ";
 inline constexpr absl::string_view kNumKeys =
     "ERR numkeys must be from 1 to 1000 and that many keys must follow";
 inline constexpr absl::string_view kKeyTwice = "ERR a key is given twice";

@@ -29,6 +29,16 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool ParseDigits(absl::string_view text, uint64_t* value) {
   if (text.empty() || !IsDigit(text[0]) || (text[0] == '0' && text.size() > 1)) return false;
   uint64_t number = 0;
+  constexpr size_t kNeverTooLarge = 19;  // digits
+  if (text.size() <= kNeverTooLarge) {
+    for (const char c : text) {
+      const auto digit = static_cast<unsigned>(c) - '0';
+      if (digit > 9) return false;
+      number = number * 10 + digit;
+    }
+    *value = number;
+    return true;
+  }
   for (const char c : text) {
     if (!IsDigit(c)) return false;
     const auto digit = static_cast<uint64_t>(c - '0');

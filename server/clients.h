@@ -31,6 +31,15 @@ class Clients {
   [[nodiscard]] std::shared_ptr<Peer> AddStranger(uint64_t id, size_t max);
   void RemoveStranger(uint64_t id);
 
+  struct Memory {
+    uint64_t normal_bytes = 0;
+    uint64_t replica_bytes = 0;
+  };
+  Memory memory() const;
+  // Closes the clients that hold most until the others hold at most `limit_bytes` together; not replicas, nor who asked for
+  // CLIENT NO-EVICT. Who is on the way out does not count any more. Gives those it has closed.
+  std::vector<std::shared_ptr<Peer>> Evict(uint64_t limit_bytes);
+
   // MONITOR.
   void AddMonitor(uint64_t id);
   void RemoveMonitor(uint64_t id);

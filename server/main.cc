@@ -1,6 +1,7 @@
 // The process: builds the parts, connects them, serves until it is told to stop.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/acl/users.h"
 #include "server/admin/latency.h"
 #include "server/admin/log.h"
 #include "server/admin/native_stats.h"
@@ -96,6 +98,27 @@ std::optional<int> Examined(const std::vector<std::string>& arguments) {
   return code;
 }
 
+storage::EvictionPolicy EvictionOf(int64_t policy) {
+  switch (policy) {
+    case kVolatileLru:
+      return storage::EvictionPolicy::kVolatileLru;
+    case kVolatileLfu:
+      return storage::EvictionPolicy::kVolatileLfu;
+    case kVolatileRandom:
+      return storage::EvictionPolicy::kVolatileRandom;
+    case kVolatileTtl:
+      return storage::EvictionPolicy::kVolatileTtl;
+    case kAllkeysLru:
+      return storage::EvictionPolicy::kAllLru;
+    case kAllkeysLfu:
+      return storage::EvictionPolicy::kAllLfu;
+    case kAllkeysRandom:
+      return storage::EvictionPolicy::kAllRandom;
+    default:
+      return storage::EvictionPolicy::kNone;
+  }
+}
+
 // Those who keep copies of settings, because they may not know of Settings or read them more often
 // than that is cheap.
 void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog,
@@ -112,9 +135,15 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
         latency.threshold_ms.store(settings.latency_monitor_threshold_ms.load(kRelaxed), kRelaxed);
         return absl::OkStatus();
       });
+  settings.OnChange({"maxmemory-policy", "maxmemory-samples"}, [&] {
+    constexpr int64_t kSamplesMax = 64;  // more make no better choice, and each costs a cache miss
+    store.SetEviction(EvictionOf(settings.maxmemory_policy.load(kRelaxed)),
+                      static_cast<uint32_t>(std::min(settings.maxmemory_samples.load(kRelaxed), kSamplesMax)));
+    return absl::OkStatus();
+  });
   settings.OnChange(
       {"idem-token-ttl", "idem-retention", "idem-lease", "idem-max-result", "idem-max-waiters",
-       "idem-max-namespaces", "maxmemory"},
+       "idem-max-waiters-per-key", "idem-max-namespaces", "maxmemory"},
       [&] {
         storage::Store::Settings& to = store.settings();
         to.token_ttl_ms.store(settings.idem_token_ttl_ms.load(kRelaxed), kRelaxed);
@@ -122,6 +151,7 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
         to.lease_ms.store(settings.idem_lease_ms.load(kRelaxed), kRelaxed);
         to.max_result_bytes.store(settings.idem_max_result_bytes.load(kRelaxed), kRelaxed);
         to.max_waiters.store(settings.idem_max_waiters.load(kRelaxed), kRelaxed);
+        to.max_waiters_per_key.store(settings.idem_max_waiters_per_key.load(kRelaxed), kRelaxed);
         to.maxmemory_bytes.store(static_cast<uint64_t>(settings.maxmemory_bytes.load(kRelaxed)),
                                  kRelaxed);
         native.set_max_namespaces(static_cast<size_t>(settings.idem_max_namespaces.load(kRelaxed)));
@@ -260,8 +290,8 @@ void LogStart(const Settings& settings) {
     LogWarning("Configuration loaded");
   }
   for (const std::string& warning : settings.warnings()) LogWarning(warning);
-  LogNotice(absl::StrCat(
-      "Running mode=standalone, port=", settings.port.load(std::memory_order_relaxed), "."));
+  const bool plain = settings.port.load(std::memory_order_relaxed) != 0;
+  LogNotice(absl::StrCat("Running mode=standalone, port=", settings.Text(plain ? "port" : "tls-port"), "."));
 }
 
 int Fail(absl::string_view text) {
@@ -326,6 +356,28 @@ void Discipline(storage::EffectiveClock& clock, uint64_t* jumps) {
                           " ms, and is not followed: deadlines stay where they are. IDEM.CLOCK ACCEPT follows it."));
 }
 
+// The users of the configuration file, or those of the ACL file.
+absl::Status LoadUsers(Settings& settings, acl::Users& users) {
+  const std::string file = settings.Text("aclfile");
+  if (file.empty()) {
+    settings.RewriteUsersFrom([&users] {
+      std::vector<std::string> lines;
+      for (const auto& user : users.All()) lines.push_back(user->Describe(users.catalog()));
+      return lines;
+    });
+    return users.Declare(settings.users());
+  }
+  if (!settings.users().empty())
+    return absl::InvalidArgumentError(
+        "Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. This "
+        "setup is very likely to lead to configuration errors and security holes, please define either an ACL file or "
+        "declare users directly in your redis.conf, but not both.");
+  std::vector<std::string> replaced;
+  if (const absl::Status loaded = users.Load(file, &replaced); !loaded.ok())
+    return absl::InvalidArgumentError(absl::StrCat("Aborting Redis startup because of ACL errors: ", loaded.message()));
+  return absl::OkStatus();
+}
+
 int Serve(Settings& settings) {
   const std::unique_ptr<storage::TimeSource> time = storage::SystemTime();
   const std::unique_ptr<storage::FileSystem> files = storage::SystemFiles();
@@ -378,6 +430,7 @@ int Serve(Settings& settings) {
     if (scripts.busy()) Server::ServeMeanwhile();
   });
   if (absl::Status applied = settings.RunHooks(); !applied.ok()) return Fail(applied.message());
+  if (absl::Status ready = LoadUsers(settings, *services.users); !ready.ok()) return Fail(ready.message());
   ConnectPersistence(settings, persistence);
   if (absl::Status opened = persistence.Open(); !opened.ok())
     return Fail(absl::StrCat("Fatal error loading the DB: ", opened.message(), ". Exiting."));

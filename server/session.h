@@ -22,6 +22,9 @@
 
 namespace idemd::server {
 
+namespace acl {
+class User;  // server/acl/user.h
+}
 struct CommandSpec;
 struct CommandEntry;
 struct Subscriptions;  // server/pubsub/subscription.h
@@ -46,6 +49,7 @@ struct ClientInfo {
   std::atomic<uint64_t> commands{0};
   std::atomic<const CommandSpec*> last_command{nullptr};
   std::atomic<int> queued{-1};             // commands queued by MULTI, -1 outside
+  std::atomic<uint64_t> queued_bytes{0};   // multi-mem
   std::atomic<bool> blocked{false};
   std::atomic<bool> monitor{false};
   std::atomic<bool> no_evict{false};
@@ -76,6 +80,11 @@ struct ClientInfo {
   bool subscribed() const {
     constexpr auto kRelaxed = std::memory_order_relaxed;
     return channels.load(kRelaxed) + patterns.load(kRelaxed) + shard_channels.load(kRelaxed) != 0;
+  }
+  // What the connection holds: of requests, queued commands and replies.
+  uint64_t buffer_bytes() const {
+    constexpr auto kRelaxed = std::memory_order_relaxed;
+    return query_bytes.load(kRelaxed) + query_free.load(kRelaxed) + queued_bytes.load(kRelaxed) + output_bytes.load(kRelaxed);
   }
 };
 
@@ -127,6 +136,11 @@ struct Session : storage::EventOrigin {
   storage::DbIndex db = 0;
   bool authenticated = true;
   std::string user = "default";
+  // What the user may do, as of this version of all users (acl::Users); 0: not looked up yet. Null: the user is gone.
+  std::shared_ptr<const acl::User> rights;
+  uint64_t rights_version = 0;
+  bool restricted = false;  // calls have to be checked against the rights
+  bool trusted = false;     // replays the log: may do everything, whatever users there are
   std::string name;
   ReplyMode reply_mode = ReplyMode::kOn;
   bool close_after_reply = false;

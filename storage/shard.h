@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "storage/eviction.h"
 #include "storage/graveyard.h"
 #include "storage/memory/heap.h"
 #include "storage/snapshot/brake.h"
@@ -81,6 +82,7 @@ class Store::Impl {
   // before has been removed. Readers: any thread.
   std::atomic<int64_t> deadline_base_ms{0};
   std::shared_ptr<Graveyard> graveyard = std::make_shared<Graveyard>();
+  EvictionSearch eviction;
 
   bool Logs() const { return logs.load(std::memory_order_relaxed); }
   // Nobody can find the table any more: it is freed when no reader is in it, by a thread that nobody waits for.

@@ -21,6 +21,7 @@ constexpr size_t kGarbagePerTick = 100'000;  // what idle threads left behind; f
 constexpr size_t kSweepSegmentsPerLock = 2;  // bounded work under one hold of a shard's lock: some 100 us at the most
 constexpr size_t kSweptPerTick = 200'000;     // some 20 ms
 constexpr size_t kRelocateSegmentsPerLock = 2;
+constexpr std::chrono::milliseconds kEvictPerTick{10};  // of what the callers' own time was too short for
 constexpr int64_t kMoveBaseEveryMs = 3'600'000;
 // The base stays so far behind the time: a writer that was held up after it had read the time may give a key a deadline that
 // lies in the past by now.
@@ -52,6 +53,7 @@ void Store::SetLogging(bool on, absl::FunctionRef<void()> at_switch) {
 }
 
 size_t Store::waiters() const { return impl_->waiters.load(std::memory_order_relaxed); }
+size_t Store::wait_timer_size() const { return impl_->timer.size(); }
 
 void Store::SetWake(std::function<void()> wake) { impl_->timer.SetWake(std::move(wake)); }
 
@@ -104,11 +106,11 @@ int64_t Store::Tick() {
     unit.ServeLine(impl_->shards[due.shard], due.name);
     EndOfTick(unit);
   }
-  if (now >= next_sweep_ms_ && !SweepInTime(now)) {
-    TendMemory();
-    return now;
-  }
+  const bool swept = now < next_sweep_ms_ || SweepInTime(now);
+  RoomMade made = evicts() ? MakeRoom(nullptr, kEvictPerTick) : RoomMade();
+  if (!made.ready.empty() && on_ready_ != nullptr) on_ready_(std::move(made.ready));
   TendMemory();
+  if (!swept || !made.finished) return now;
   return std::min(impl_->timer.next_ms(), now + kTickEveryMs);
 }
 

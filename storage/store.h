@@ -35,6 +35,7 @@
 #include "storage/effect.h"
 #include "storage/effect_log.h"
 #include "storage/events.h"
+#include "storage/eviction.h"
 #include "storage/fence.h"
 #include "storage/hashed_key.h"
 #include "storage/record/life.h"
@@ -75,6 +76,7 @@ size_t MemoryUsage(absl::string_view key, const KeyView& view);
 class Snapshot;
 class Store;
 struct Shard;
+struct WaitLine;
 
 class Unit {
  public:
@@ -117,6 +119,8 @@ class Unit {
   void SetRecord(DbIndex db, const HashedKey& key, const Record& record, int64_t deadline_ms);
   bool Remove(DbIndex db, const HashedKey& key);
   bool SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms);
+  // As though the key had last been used so many seconds ago; nothing where that is not kept (KeyView::access_s).
+  void SetIdle(DbIndex db, const HashedKey& key, int64_t idle_s);
   // Applies what a life function decided. The event is `set` or `del`; `expire` where only a lease was renewed.
   void Apply(DbIndex db, const HashedKey& key, const Action& action, bool lease_only = false);
   // Makes the string at `key` (absent: empty) exactly `size` bytes, old bytes kept, new ones zero, and hands them out
@@ -170,6 +174,10 @@ class Unit {
   // --- waiting
   // Puts `waiter` in line at `key` (whose lock is held): it is looked at again after every change of the key.
   void Wait(DbIndex db, const HashedKey& key, std::shared_ptr<Waiter> waiter);
+  // How many wait at `key`, whose lock is held.
+  size_t WaitersAt(DbIndex db, const HashedKey& key);
+  // One of those who wait at `key`, whose lock is held, was cancelled.
+  void LeaveLine(DbIndex db, const HashedKey& key);
   // Before a claim is decided (the key's lock is held): whoever waits for a lapse, a delay or an expiry that has come
   // goes first, whether or not the timer has noticed it yet. A key that this unit has changed itself is left to Commit().
   void ServeDueWaiters(DbIndex db, const HashedKey& key);
@@ -194,7 +202,11 @@ class Unit {
   void TouchWatches();
 
   // Ends the unit: effects to the log, waiters of changed keys served, events told, locks released.
-  void Commit();
+  void Commit() {
+    if (held_ != 0 || events_ != nullptr) Finish();
+  }
+  // After Commit(): another unit, with a reading of the time of its own. What it needs comes on top of need().
+  void BeginAnew() { now_ns_ = 0; }
   // The LSN that everything this unit revealed depends on.
   Lsn need() const { return need_; }
 
@@ -241,6 +253,7 @@ class Unit {
   void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind = Kind::kValue);
   void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms, Kind kind = Kind::kValue);
   void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why = "");
+  bool Evict(DbIndex db, const HashedKey& key, EvictionPolicy policy);
   void RemoveEmptied(Shard& shard, DbIndex db, const HashedKey& key, bool told);
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
   void MarkPending(Shard& shard, uint64_t hash);
@@ -259,9 +272,12 @@ class Unit {
   void TellEvents();
   void ServeWaiters();
   void ServeLine(Shard& shard, const std::string& name);
+  void LookAtLine(Shard& shard, const std::string& name, WaitLine& line, int64_t at_ms);
+  void CloseLine(Shard& shard, const std::string& name, WaitLine& line);
   void NoteReady(Shard& shard, const std::string& name);
   void CollectReady();
   void TellWhole(DbIndex db);
+  void Finish();
   void AppendEffects();
   void ResolveServed();
   void Unlock();
@@ -313,6 +329,7 @@ class Store {
     std::atomic<int64_t> max_result_bytes{1 << 20};
     std::atomic<uint64_t> maxmemory_bytes{0};
     std::atomic<int64_t> max_waiters{100'000};
+    std::atomic<int64_t> max_waiters_per_key{10'000};
   };
 
   Store(Clock& clock, EffectLog& log);
@@ -360,9 +377,16 @@ class Store {
   // Both for all keys of a command, so that their cache misses overlap.
   void PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys) const;
   size_t waiters() const;         // callers in line, all keys
+  size_t wait_timer_size() const;  // lines that time alone may change something for
   uint64_t memory_bytes() const;  // keys, values and tables
   MemoryStatus memory_status() const;
   bool OverMemoryLimit() const;
+  // What goes at the limit (eviction.h); at first, nothing. `samples`: keys looked at, of each database, to choose one.
+  void SetEviction(EvictionPolicy policy, uint32_t samples);
+  bool evicts() const { return eviction_policy_.load(std::memory_order_relaxed) != EvictionPolicy::kNone; }
+  // Evicts keys until memory is below its limit, for about that long. The caller has no unit with locks; `origin` is whose
+  // connection waits for it.
+  RoomMade MakeRoom(EventOrigin* origin, std::chrono::microseconds time);
   // Debug builds and tests: walks every shard and checks its invariants.
   void CheckInvariants();
 
@@ -377,6 +401,11 @@ class Store {
   void TendMemory();
   void EndOfTick(Unit& unit);
   void Evacuate(Shard& shard);
+  void ConsiderForEviction(EvictionSearch& search, DbIndex db, const Item<Entry>& item, int64_t now_ms);
+  void SampleForEviction(EvictionSearch& search, int64_t now_ms);
+  static void MergeForEviction(EvictionSearch& search);
+  bool WalkForEviction(EvictionSearch& search, int64_t now_ms);
+  bool EvictOne(EvictionSearch& search, EventOrigin* origin, RoomMade& made);
   Clock& clock_;
   EffectLog& log_;
   Settings settings_;
@@ -393,6 +422,9 @@ class Store {
   uint32_t sweep_from_ = 0;  // the shard to begin with
   int64_t next_sweep_ms_ = 0;
   std::chrono::nanoseconds sweep_took_{0};
+  // Writer: SetEviction(). Readers: whoever makes room.
+  std::atomic<EvictionPolicy> eviction_policy_{EvictionPolicy::kNone};
+  std::atomic<uint32_t> eviction_samples_{5};
 };
 
 inline bool Unit::Expired(int64_t deadline_ms) {

@@ -205,6 +205,12 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
   return view;
 }
 
+void Unit::SetIdle(DbIndex db, const HashedKey& key, int64_t idle_s) {
+  const Item item = LiveItem(ShardOf(key), db, key);
+  const int64_t now_s = store_.impl_->coarse_s.load(std::memory_order_relaxed);
+  if (item.entry != nullptr) item.entry->touch(static_cast<uint32_t>(std::max<int64_t>(now_s - std::min(idle_s, now_s), 1)));
+}
+
 Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
   const Item item = table == nullptr ? Item{} : table->Find(key);
@@ -230,11 +236,13 @@ void Unit::CountReplay(const KeyView& view) {
 
 namespace {
 
-void RetireEntry(Entry* entry) {
+void RetireEntry(StorageStats& stats, Entry* entry) {
   // What small entries a thread keeps until it has retired enough of them stays below a megabyte.
   constexpr size_t kLargeBytes = 16 * 1024;
   const size_t bytes = entry->in_place() ? entry->memory_bytes() : entry->value().size();
-  bytes < kLargeBytes ? Retire(entry, &Entry::DestroyRetired) : RetireLarge(entry, &Entry::DestroyRetired);
+  if (bytes < kLargeBytes) return Retire(entry, &Entry::DestroyRetired);
+  stats.Add(StorageStats::kLazyFreed);
+  RetireLarge(entry, &Entry::DestroyRetired);
 }
 
 void AddBytes(Shard& shard, DbIndex db, size_t plus, size_t minus) {
@@ -326,7 +334,7 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
     Notify(EventClass::kExpired, "expired", db, key.bytes);
   }
   if (!old || expired) Notify(EventClass::kNew, "new", db, key.bytes);
-  if (old.entry != nullptr) RetireEntry(old.entry);
+  if (old.entry != nullptr) RetireEntry(store_.stats_, old.entry);
   NoteChange(shard, db, key, kind);
 }
 
@@ -335,7 +343,7 @@ void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char
   const Item item = shard.tables[db].load(std::memory_order_relaxed)->Take(key);
   AddBytes(shard, db, 0, BytesOf(item));
   CountDeadline(shard, db, DeadlineOf(item), kNoDeadline);
-  if (item.entry != nullptr) RetireEntry(item.entry);
+  if (item.entry != nullptr) RetireEntry(store_.stats_, item.entry);
   NoteChange(shard, db, key, Kind::kValue, why);
 }
 
@@ -362,7 +370,7 @@ size_t Unit::ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more
     }
     if (d.item.entry == nullptr) continue;
     bytes += d.item.entry->memory_bytes();
-    RetireEntry(d.item.entry);
+    RetireEntry(store_.stats_, d.item.entry);
   }
   AddBytes(shard, db, 0, bytes);
   std::atomic<uint64_t>& with_deadline = shard.with_deadline[db];
@@ -543,9 +551,35 @@ void Unit::Wait(DbIndex db, const HashedKey& key, std::shared_ptr<Waiter> waiter
   line.waiters.push_back(std::move(waiter));
   store_.impl_->waiters.fetch_add(1, std::memory_order_relaxed);
   store_.stats_.Add(StorageStats::kWaits);
-  if (wake >= line.wake_ms) return;
-  line.wake_ms = wake;
-  store_.impl_->timer.Add({wake, shard.number, WaitLines::Name(db, key.bytes)});
+  if (wake < line.wake_ms) LookAtLine(shard, WaitLines::Name(db, key.bytes), line, wake);
+}
+
+size_t Unit::WaitersAt(DbIndex db, const HashedKey& key) {
+  const WaitLine* line = ShardOf(key).lines.Find(db, key.bytes);
+  return line == nullptr ? 0 : line->waiters.size();
+}
+
+// The line is gone through once half of it has gone, so that leaving costs the same however long it is.
+void Unit::LeaveLine(DbIndex db, const HashedKey& key) {
+  Shard& shard = ShardOf(key);
+  WaitLine* line = shard.lines.Find(db, key.bytes);
+  if (line == nullptr || 2 * ++line->gone < line->waiters.size()) return;
+  auto& waiters = line->waiters;
+  const size_t before = waiters.size();
+  waiters.erase(std::remove_if(waiters.begin(), waiters.end(), [](const auto& waiter) { return waiter->canceled_or_done(); }), waiters.end());
+  store_.impl_->waiters.fetch_sub(before - waiters.size(), std::memory_order_relaxed);
+  line->gone = 0;
+  if (waiters.empty()) CloseLine(shard, WaitLines::Name(db, key.bytes), *line);
+}
+
+void Unit::LookAtLine(Shard& shard, const std::string& name, WaitLine& line, int64_t at_ms) {
+  store_.impl_->timer.Move(shard.number, name, line.wake_ms, at_ms);
+  line.wake_ms = at_ms;
+}
+
+void Unit::CloseLine(Shard& shard, const std::string& name, WaitLine& line) {
+  LookAtLine(shard, name, line, kNoDeadline);
+  shard.lines.CloseNamed(name);
 }
 
 }  // namespace idemd::storage

@@ -33,6 +33,10 @@ inline int64_t FastNumber(const char** at, const char* end) {
   const ptrdiff_t room = end - p;
   if (room < 3 || *p < '0' || *p > '9') return -1;
   int64_t number = *p++ - '0';
+  if (*p == '\r') {
+    *at = p + 2;
+    return number;
+  }
   if (number != 0) {
     const char* const stop = p + std::min(room - 3, kFastDigits - 1);
     while (p < stop && *p >= '0' && *p <= '9') number = number * 10 + (*p++ - '0');
@@ -115,16 +119,14 @@ bool Parser::ReadWhole(absl::string_view rest, const ParserLimits& limits, Batch
   const int64_t count = FastNumber(&at, end);
   if (count <= 0 || count > kWordsFast || limits.unauthenticated) return false;
   const size_t first = batch.words.size();
-  batch.words.resize(first + static_cast<size_t>(count));
-  absl::string_view* word = batch.words.data() + first;
-  for (absl::string_view* const behind = word + count; word != behind; ++word) {
+  for (int64_t i = 0; i < count; ++i) {
     int64_t size = -1;
     if (at < end && *at == '$') size = FastNumber(&++at, end);
     if (size < 0 || size > limits.bulk_bytes_max || end - at < size + 2) {
       batch.words.resize(first);
       return false;
     }
-    *word = absl::string_view(at, static_cast<size_t>(size));
+    batch.words.emplace_back(at, static_cast<size_t>(size));
     at += size + 2;
   }
   position_ = static_cast<size_t>(at - rest.data());

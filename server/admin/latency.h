@@ -29,9 +29,12 @@ class LatencyMonitor {
   std::atomic<int64_t> threshold_ms{0};
 
   // Keeps the sample if the monitor is on and `ms` reaches its threshold.
-  void Add(const char* event, int64_t ms) {
+  bool IsSlow(int64_t ms) const {
     const int64_t limit = threshold_ms.load(std::memory_order_relaxed);
-    if (limit != 0 && ms >= limit) Keep(event, ms);
+    return limit != 0 && ms >= limit;
+  }
+  void Add(const char* event, int64_t ms) {
+    if (IsSlow(ms)) Keep(event, ms);
   }
   void AddAt(absl::string_view event, int64_t ms, int64_t unix_s);
 

@@ -53,6 +53,7 @@ enum OptionFlag : uint8_t {
   kHidden = 1 << 2,     // CONFIG GET shows it only when asked by its full name
   kSecret = 1 << 3,
   kManyWords = 1 << 4,  // checks how many words it gets by itself
+  kReload = 1 << 5,     // names something outside: setting it again, to the same text, counts as a change
 };
 
 struct OptionSpec {
@@ -77,9 +78,10 @@ struct OptionSpec {
   bool has(OptionFlag f) const { return (flags & f) != 0; }
 };
 
-// The table: what idemd does (options_of_idemd.cc), then what it only knows of
+// The table: what idemd does (options_of_idemd.cc, options_of_tls.cc), then what it only knows of
 // (options_of_redis.cc).
 absl::Span<const OptionSpec> OptionsOfIdemd();
+absl::Span<const OptionSpec> OptionsOfTls();
 absl::Span<const OptionSpec> OptionsOfRedis();
 const std::vector<const OptionSpec*>& Options();
 inline constexpr size_t kNoOption = static_cast<size_t>(-1);

@@ -75,16 +75,11 @@ constexpr OptionSpec Only(OptionSpec option, const char* limit) {
 
 constexpr int64_t kLong = INT64_MAX;
 constexpr const char* kNoReplication = "this version does not replicate";
-constexpr const char* kNoTls = "this version does not speak TLS";
 
 constexpr OptionSpec kOptions[] = {
     // memory and encodings
     Integer("maxmemory-samples", "5", 1, kIntMax, nullptr, 0, &S::maxmemory_samples),
     Integer("maxmemory-eviction-tenacity", "10", 0, 100),
-    {.name = "maxmemory-clients",
-     .type = T::kMemoryOrPercent,
-     .initial = "0",
-     .effect = Effect::kNone},
     Integer("lfu-log-factor", "10", 0, kIntMax, nullptr, 0, &S::lfu_log_factor),
     Integer("lfu-decay-time", "1", 0, kIntMax, nullptr, 0, &S::lfu_decay_minutes),
     Bool("lazyfree-lazy-eviction", "no"),
@@ -104,10 +99,7 @@ constexpr OptionSpec kOptions[] = {
     Bool("jemalloc-bg-thread", "yes"),
     Integer("list-compress-depth", "0"),
 
-    // events, scripts and rights
-    Enum("acl-pubsub-default", "resetchannels", "allchannels resetchannels"),
-    Integer("acllog-max-len", "128", 0, kLong),
-    Only(Text("aclfile", "", kImmutable), "this version has no users but the default one"),
+    // events and scripts
     Enum("enable-module-command", "no", "no yes local", kImmutable),
 
     // the process
@@ -222,27 +214,12 @@ constexpr OptionSpec kOptions[] = {
     Bool("cluster-replica-no-failover", "no", 0, "cluster-slave-no-failover"),
     Memory("cluster-link-sendbuf-limit", "0"),
 
-    // TLS
-    Only(Integer("tls-port", "0", 0, 65535), kNoTls),
-    Only(Bool("tls-cluster", "no"), kNoTls),
-    Only(Bool("tls-replication", "no"), kNoTls),
-    Enum("tls-auth-clients", "yes", "no yes optional"),
-    Bool("tls-prefer-server-ciphers", "no"),
-    Bool("tls-session-caching", "yes"),
-    Integer("tls-session-cache-size", "20480"),
-    Integer("tls-session-cache-timeout", "300"),
-    Text("tls-cert-file"),
-    Text("tls-key-file"),
-    Text("tls-key-file-pass", "", kSecret),
+    // TLS: what would encrypt links that idemd does not make
+    Only(Bool("tls-cluster", "no"), "there is no cluster to talk to"),
+    Only(Bool("tls-replication", "no"), "idemd follows nobody; a replica that follows it may connect to tls-port"),
     Text("tls-client-cert-file"),
     Text("tls-client-key-file"),
     Text("tls-client-key-file-pass", "", kSecret),
-    Text("tls-dh-params-file"),
-    Text("tls-ca-cert-file"),
-    Text("tls-ca-cert-dir"),
-    Text("tls-protocols"),
-    Text("tls-ciphers"),
-    Text("tls-ciphersuites"),
 };
 
 }  // namespace

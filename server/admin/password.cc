@@ -52,4 +52,8 @@ bool SamePassword(absl::string_view given, absl::string_view expected) {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+bool SameDigest(absl::string_view a, absl::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 }  // namespace idemd::server

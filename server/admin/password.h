@@ -13,5 +13,7 @@ std::string PasswordDigestHex(absl::string_view password);
 std::string RandomPassword(size_t digits);
 // Compares in a time that tells nothing about where two passwords differ, or how long the right one is.
 [[nodiscard]] bool SamePassword(absl::string_view given, absl::string_view expected);
+// The same of two digests in hexadecimal.
+[[nodiscard]] bool SameDigest(absl::string_view a, absl::string_view b);
 
 }  // namespace idemd::server

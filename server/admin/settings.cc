@@ -184,7 +184,7 @@ absl::Status Settings::Set(absl::Span<const std::pair<absl::string_view, absl::s
   std::vector<Change> old;
   for (Change& change : changes) {
     std::string before = TextOf(change.option);
-    if (before == change.text) continue;
+    if (before == change.text && !Options()[change.option]->has(kReload)) continue;
     Keep(change.option, std::move(change.text));
     old.push_back({change.option, std::move(before)});
   }

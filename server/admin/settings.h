@@ -37,6 +37,7 @@ enum MaxmemoryPolicy : int64_t {
   kAllkeysRandom,
   kNoEviction,
 };
+enum AclPubsubDefault : int64_t { kAllChannels, kResetChannels };
 enum Appendfsync : int64_t { kFsyncAlways, kFsyncEverysec, kFsyncNo };
 
 inline constexpr bool IsLfu(int64_t policy) {
@@ -89,7 +90,11 @@ class Settings {
   std::atomic<int64_t> maxclients{0};
   std::atomic<int64_t> io_threads{0};
   std::atomic<bool> protected_mode{true};
-  std::atomic<bool> has_password{false};  // requirepass is not empty
+  // Connections have to log in: requirepass is not empty. Who keeps users says more: the default user needs a password,
+  // or is off.
+  std::atomic<bool> has_password{false};
+  std::atomic<int64_t> acl_pubsub_default{kResetChannels};
+  std::atomic<int64_t> acllog_max_len{0};
   std::atomic<int64_t> proto_max_bulk_bytes{0};
   std::atomic<int64_t> proto_max_words{0};
   std::atomic<int64_t> proto_max_reply_bytes{0};
@@ -97,6 +102,7 @@ class Settings {
   std::atomic<int64_t> unauthenticated_max_clients{0};
   std::atomic<int64_t> unauthenticated_max_seconds{0};
   std::atomic<int64_t> unauthenticated_query_buffer_bytes{0};
+  std::atomic<uint64_t> maxmemory_clients_bytes{0};  // of maxmemory-clients, and of maxmemory if that is a share of it
   OutputLimit output_limit_normal;
   OutputLimit output_limit_replica;
   OutputLimit output_limit_pubsub;
@@ -150,6 +156,8 @@ class Settings {
   std::atomic<int64_t> idem_restart_grace_ms{0};
   std::atomic<int64_t> idem_max_namespaces{0};
   std::atomic<int64_t> idem_max_waiters{0};
+  std::atomic<int64_t> idem_max_waiters_per_key{0};
+  std::atomic<int64_t> idem_max_tokens{0};
 
   // --- texts
   // The canonical text of an option, as CONFIG GET shows it; "" when there is no such option.
@@ -171,6 +179,10 @@ class Settings {
   [[nodiscard]] absl::Status Load(absl::Span<const std::string> arguments);
   // As Load(), from text instead of a file; for tests and tools.
   [[nodiscard]] absl::Status LoadText(absl::string_view text);
+  // The words behind each "user" of what was loaded, in order; rules are not looked at here.
+  const std::vector<std::vector<std::string>>& users() const { return users_; }
+  // Lines that CONFIG REWRITE puts in place of those with "user". Call it before the server runs.
+  void RewriteUsersFrom(std::function<std::vector<std::string>()> lines) { user_lines_ = std::move(lines); }
   // What Load() took but this version does not do, one sentence each, to be logged.
   std::vector<std::string> warnings() const;
 
@@ -231,6 +243,8 @@ class Settings {
   std::string file_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
   std::vector<Hook> hooks_;
+  std::vector<std::vector<std::string>> users_;  // written by Load()
+  std::function<std::vector<std::string>()> user_lines_;
 };
 
 }  // namespace idemd::server

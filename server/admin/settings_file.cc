@@ -42,7 +42,7 @@ bool Split(absl::string_view line, std::vector<std::string>* words) {
 // What Redis knows in a file besides options, and this version does not have. They change who may
 // do what, so that going on without them would be worse than not starting.
 bool IsRefusedDirective(absl::string_view name) {
-  return name == "rename-command" || name == "user" || name == "loadmodule" || name == "sentinel";
+  return name == "rename-command" || name == "loadmodule" || name == "sentinel";
 }
 
 // Taken without a word, as Redis does.
@@ -125,6 +125,15 @@ absl::Status SettingsLoader::Line(absl::string_view line, int depth, bool* told)
   if (name == "include" && words.size() == 2) {
     *told = true;
     return Include(words[1], depth + 1);
+  }
+  if (name == "user" && words.size() >= 2) {
+    for (const std::vector<std::string>& known : settings_.users_) {
+      if (known.front() != words[1]) continue;
+      return absl::InvalidArgumentError(absl::StrCat("Error in user declaration '", words[1],
+          "': Duplicate user found. A user can only be defined once in config files"));
+    }
+    settings_.users_.emplace_back(words.begin() + 1, words.end());
+    return absl::OkStatus();
   }
   if (IsForgotten(name) && words.size() == 2) return absl::OkStatus();
   if (IsRefusedDirective(name))

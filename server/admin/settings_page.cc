@@ -1,5 +1,6 @@
 // What people read about the settings, from the table: `idemd --help` and docs/settings.md.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -79,12 +80,16 @@ void AppendHelp(const OptionSpec& option, std::string* out) {
   absl::StrAppend(out, line, "\n");
 }
 
-// In the order in which they first occur.
-std::vector<absl::string_view> Groups() {
-  std::vector<absl::string_view> groups;
-  for (const OptionSpec& option : OptionsOfIdemd()) {
-    if (std::find(groups.begin(), groups.end(), option.group) == groups.end())
-      groups.push_back(option.group);
+// Those that do something, group by group, in the order of the tables.
+std::vector<std::pair<absl::string_view, std::vector<const OptionSpec*>>> Groups() {
+  std::vector<std::pair<absl::string_view, std::vector<const OptionSpec*>>> groups;
+  for (const absl::Span<const OptionSpec> table : {OptionsOfIdemd(), OptionsOfTls()}) {
+    for (const OptionSpec& option : table) {
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const auto& g) { return g.first == option.group; });
+      if (group == groups.end()) group = groups.insert(group, {option.group, {}});
+      group->second.push_back(&option);
+    }
   }
   return groups;
 }
@@ -129,23 +134,21 @@ constexpr absl::string_view kPageIdle =
 
 std::string Settings::HelpText() {
   std::string out(kHelpHead);
-  for (absl::string_view group : Groups()) {
+  for (const auto& [group, options] : Groups()) {
     absl::StrAppend(&out, "\n", group, ":\n");
-    for (const OptionSpec& option : OptionsOfIdemd()) {
-      if (option.group == group) AppendHelp(option, &out);
-    }
+    for (const OptionSpec* option : options) AppendHelp(*option, &out);
   }
   return out;
 }
 
 std::string Settings::SettingsPage() {
   std::string out(kPageHead);
-  for (absl::string_view group : Groups()) {
+  for (const auto& [group, options] : Groups()) {
     absl::StrAppend(&out, "\n## ", group,
                     "\n\n| setting | default | values | unit | while running | |\n",
                     "| --- | --- | --- | --- | --- | --- |\n");
-    for (const OptionSpec& option : OptionsOfIdemd()) {
-      if (option.group != group) continue;
+    for (const OptionSpec* each : options) {
+      const OptionSpec& option = *each;
       const char* const change = option.has(kImmutable)   ? "no"
                                  : option.has(kProtected) ? "if allowed"
                                                           : "yes";

@@ -39,7 +39,10 @@ class Rewriter {
   bool has_signature_ = false;
 };
 
-Rewriter::Rewriter(absl::string_view text) : places_(Options().size()) {
+// Behind the options: lines that declare users.
+size_t UserLines() { return Options().size(); }
+
+Rewriter::Rewriter(absl::string_view text) : places_(Options().size() + 1) {
   if (absl::EndsWith(text, "\n")) text.remove_suffix(1);
   if (text.empty()) return;
   for (absl::string_view raw : absl::StrSplit(text, '\n')) {
@@ -53,7 +56,7 @@ Rewriter::Rewriter(absl::string_view text) : places_(Options().size()) {
       if (name.empty()) name = std::string(word);
     };
     if (!protocol::SplitLine(line, scratch, take)) continue;
-    const size_t option = FindOption(name);
+    const size_t option = absl::EqualsIgnoreCase(name, "user") ? UserLines() : FindOption(name);
     if (option != kNoOption) places_[option].push_back(lines_.size() - 1);
   }
 }
@@ -148,6 +151,7 @@ absl::Status Settings::Rewrite() {
     }
     rewriter.Put(i, FileLines(spec, text), text != standard);
   }
+  if (user_lines_ != nullptr) rewriter.Put(UserLines(), user_lines_(), /*append=*/true);
   if (absl::Status status = ReplaceFile(path, rewriter.Text()); !status.ok())
     return absl::UnavailableError(absl::StrCat("Rewriting config file: ", status.message()));
   return absl::OkStatus();

@@ -33,6 +33,7 @@ class BlockedCaller final : public SessionWaiter {
         serve_(call.serve),
         thread_stats_(c.thread_stats),
         ordinal_(c.services.commands.EntryOf(*c.spec).ordinal) {
+    reader_.tracker = c.session.tracker;
     minds_absence = call.minds_absence;
     size_t bytes = 0;
     for (const HashedKey& key : call.keys) bytes += key.bytes.size();
@@ -61,15 +62,20 @@ class BlockedCaller final : public SessionWaiter {
     Turn turn{this, unit, db_, key, reply};
     serve_(turn);
     if (!turn.taken) return false;
+    reader_.peer = peer();  // until Deliver(): it holds this waiter, too
+    unit.SetOrigin(&reader_);
     LeaveLines(unit);
     return true;
   }
+  // After the unit's end.
   void Deliver(storage::Lsn need) {
-    Resume(need, [reply = std::move(reply_), stats = thread_stats_, ordinal = ordinal_](Session&, protocol::Writer& out) {
-      out.buffer().append(reply);
-      if (reply[0] != '-') return;
-      stats->OnError(absl::string_view(reply).substr(1, reply.find(' ') - 1));
-      stats->OnFailed(ordinal);
+    reader_.peer.reset();
+    Resume(need, [this, self = shared_from_this()](Session&, protocol::Writer& out) {
+      // As though the session had run the command now: messages to its own connection lie around the reply.
+      out.buffer().append(reader_.pushes).append(reply_).append(reader_.invalidations);
+      if (reply_[0] != '-') return;
+      thread_stats_->OnError(absl::string_view(reply_).substr(1, reply_.find(' ') - 1));
+      thread_stats_->OnFailed(ordinal_);
     });
   }
 
@@ -108,6 +114,8 @@ class BlockedCaller final : public SessionWaiter {
   const std::function<void(Turn&)> serve_;
   ThreadStats* const thread_stats_;  // of the connection's thread, which alone writes them
   const uint32_t ordinal_;
+  // Stands for the session in the unit that serves it, on whatever thread that is.
+  Session reader_;
   std::string texts_;
   std::vector<HashedKey> keys_;
   std::string reply_;

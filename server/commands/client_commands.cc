@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
+#include "server/acl/users.h"
 #include "server/clients.h"
 #include "server/commands/client_tracking.h"
 #include "server/commands/connection.h"
@@ -69,7 +70,6 @@ std::string Flags(const ClientInfo& info) {
 // One line of CLIENT LIST, with the fields in Redis' order.
 void AppendClientLine(const CommandTable& commands, const ClientInfo& info, std::string& out) {
   const int64_t now_ms = SteadyMs();
-  const uint64_t buffers = Get(info.query_bytes) + Get(info.query_free) + Get(info.output_bytes);
   const CommandSpec* last = Get(info.last_command);
   storage::MutexLock lock(info.mutex);
   absl::StrAppend(&out, "id=", info.id, " addr=", info.address, " laddr=", info.local_address,
@@ -79,19 +79,24 @@ void AppendClientLine(const CommandTable& commands, const ClientInfo& info, std:
   absl::StrAppend(&out, " db=", Get(info.db), " sub=", Get(info.channels), " psub=",
                   Get(info.patterns), " ssub=", Get(info.shard_channels), " multi=", Get(info.queued),
                   " qbuf=", Get(info.query_bytes), " qbuf-free=", Get(info.query_free),
-                  " argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=", Get(info.output_bytes) != 0 ? 1 : 0,
-                  " omem=", Get(info.output_bytes), " tot-mem=", buffers + sizeof(ClientInfo) + sizeof(Session));
+                  " argv-mem=0 multi-mem=", Get(info.queued_bytes), " rbs=0 rbp=0 obl=0 oll=", Get(info.output_bytes) != 0 ? 1 : 0,
+                  " omem=", Get(info.output_bytes), " tot-mem=", info.buffer_bytes() + sizeof(ClientInfo) + sizeof(Session));
   absl::StrAppend(&out, " events=", Get(info.output_bytes) != 0 ? "rw" : "r", " cmd=",
                   last == nullptr ? std::string("NULL") : commands.EntryOf(*last).full_name,
                   " user=", info.user, " redir=", Get(info.redirect), " resp=", Get(info.resp),
-                  " lib-name=", info.lib_name, " lib-ver=", info.lib_version, "\n");
+                  " lib-name=", info.lib_name, " lib-ver=", info.lib_version);
+}
+
+void AppendLine(Context& c, const ClientInfo& info, std::string& lines) {
+  AppendClientLine(c.services.commands, info, lines);
+  lines += '\n';
 }
 
 void ClientId(Context& c) { c.reply.Integer(static_cast<int64_t>(c.session.info().id)); }
 
 void ClientInfoLine(Context& c) {
   std::string line;
-  AppendClientLine(c.services.commands, c.session.info(), line);
+  AppendLine(c, c.session.info(), line);
   c.reply.Verbatim(line);
 }
 
@@ -102,7 +107,7 @@ void ClientListIds(Context& c) {
     if (!c.Int(i, &id, "ERR Invalid client ID")) return;
     const std::shared_ptr<Peer> peer = c.services.clients.Find(static_cast<uint64_t>(id));
     if (peer != nullptr && !Get(peer->info().closing))
-      AppendClientLine(c.services.commands, peer->info(), lines);
+      AppendLine(c, peer->info(), lines);
   }
   c.reply.Verbatim(lines);
 }
@@ -125,7 +130,7 @@ void ClientList(Context& c) {
     const ClientInfo& info = peer->info();
     // One that was killed is as good as gone, though its thread may not have closed it yet.
     if (!Get(info.closing) && (all || TypeOf(info) == type))
-      AppendClientLine(c.services.commands, info, lines);
+      AppendLine(c, info, lines);
   }
   c.reply.Verbatim(lines);
 }
@@ -243,7 +248,7 @@ bool ParseKillOption(Context& c, size_t i, KillFilter& filter) {
   } else if (absl::EqualsIgnoreCase(option, "USER")) {
     filter.has_user = true;
     filter.user = value;
-    if (value != "default") {
+    if (c.services.users->Find(value).user == nullptr) {
       c.reply.Error(absl::StrCat("ERR No such user '", value, "'"));
       return false;
     }
@@ -545,6 +550,12 @@ constexpr CommandSpec kClientCommands[] = {{.name = "CLIENT",
                                             .subcommands = kClientSubcommands}};
 
 }  // namespace
+
+std::string ClientLine(const CommandTable& commands, const ClientInfo& info) {
+  std::string line;
+  AppendClientLine(commands, info, line);
+  return line;
+}
 
 absl::Span<const CommandSpec> ClientCommands() { return kClientCommands; }
 

@@ -93,6 +93,9 @@ struct KeySpec {
   bool counted = false;           // the first word is how many keys follow
 };
 
+// Which words are channels that the caller needs a right to.
+enum class Channels : uint8_t { kNone, kFirst, kAll, kAllPatterns };
+
 // Keys whose place depends on a count (numkeys): fills positions; false on nonsense.
 using FindKeys = bool (*)(absl::Span<const absl::string_view> words, std::vector<int>& positions);
 
@@ -113,6 +116,7 @@ struct CommandSpec {
   const char* key_flags = nullptr;
   absl::Span<const KeySpec> key_specs = {};  // empty: one, made of `keys` and `key_flags`
   KeyFlagsOf key_flags_of = nullptr;
+  bool keys_are_prefixes = false;  // the rest of a key is made up here
   MayWrite may_write = nullptr;  // null: as kWrite and kMayReplicate say
   Group group = Group::kGeneric;
   const char* since = "1.0.0";
@@ -122,6 +126,7 @@ struct CommandSpec {
   absl::Span<const CommandSpec> subcommands = {};
   // ACL categories in place of the one that the group implies, where that one is wrong: "keyspace", "admin dangerous".
   const char* categories = nullptr;
+  Channels channels = Channels::kNone;
 };
 
 }  // namespace idemd::server

@@ -11,6 +11,7 @@
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
 #include "server/commands/help.h"
+#include "server/commands/key_flags.h"
 #include "server/commands/table.h"
 
 namespace idemd::server {
@@ -65,8 +66,7 @@ void WriteCategories(const CommandSpec& spec, Writer& reply) {
 }
 
 // "RW ACCESS UPDATE" as Redis shows it: the first kind in capitals, the others small.
-void WriteKeyFlags(const CommandSpec& spec, const char* text, Writer& reply) {
-  if (text == nullptr) text = (spec.flags & kWrite) != 0 ? "RW ACCESS UPDATE" : "RO ACCESS";
+void WriteKeyFlags(absl::string_view text, Writer& reply) {
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
   reply.Set(words.size());
   for (absl::string_view word : words) {
@@ -91,7 +91,7 @@ void WriteNumber(Writer& reply, absl::string_view name, int value) {
 void WriteKeySpec(const CommandSpec& command, const KeySpec& spec, Writer& reply) {
   reply.Map(3);
   reply.Bulk("flags");
-  WriteKeyFlags(command, spec.flags, reply);
+  WriteKeyFlags(KeyFlagsText(command, spec.flags), reply);
   if (spec.index != 0) {
     WriteMapHead(reply, "begin_search", "index", 1);
     WriteNumber(reply, "index", spec.index);
@@ -125,16 +125,6 @@ void WriteKeySpecs(const CommandSpec& spec, Writer& reply) {
   }
   reply.Set(spec.key_specs.size());
   for (const KeySpec& keys : spec.key_specs) WriteKeySpec(spec, keys, reply);
-}
-
-// What the command does to the key at this position. Those whose place nobody knows come last.
-const char* KeyFlagsAt(const CommandSpec& spec, absl::Span<const absl::string_view> words, int position) {
-  if (spec.key_flags_of != nullptr) return spec.key_flags_of(words);
-  for (const KeySpec& keys : spec.key_specs) {
-    const int last = keys.last < 0 ? static_cast<int>(words.size()) + keys.last : keys.index + keys.last;
-    if (keys.counted || (keys.index != 0 && position >= keys.index && position <= last)) return keys.flags;
-  }
-  return spec.key_specs.empty() ? spec.key_flags : spec.key_specs.back().flags;
 }
 
 void WriteInfo(const CommandEntry* entry, Writer& reply) {
@@ -324,7 +314,7 @@ void GetKeys(Context& c, bool with_flags) {
   for (int position : positions) {
     if (with_flags) c.reply.Array(2);
     c.reply.Bulk(words[static_cast<size_t>(position)]);
-    if (with_flags) WriteKeyFlags(spec, KeyFlagsAt(spec, words, position), c.reply);
+    if (with_flags) WriteKeyFlags(KeyFlagsAt(spec, words, position), c.reply);
   }
 }
 

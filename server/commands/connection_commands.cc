@@ -3,8 +3,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
-#include "server/admin/password.h"
+#include "server/acl/users.h"
 #include "server/clients.h"
+#include "server/commands/acl_check.h"
 #include "server/commands/connection.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
@@ -40,14 +41,21 @@ void Ping(Context& c) {
 
 void Echo(Context& c) { c.reply.Bulk(c.words[1]); }
 
+void BecomeUser(Session& session, acl::Users::Seen seen) {
+  session.user = seen.user->name();
+  session.restricted = !seen.user->unrestricted();
+  session.rights = std::move(seen.user);
+  session.rights_version = seen.version;
+  storage::MutexLock lock(session.info().mutex);
+  session.info().user = session.user;
+}
+
 void Auth(Context& c) {
   if (c.words.size() > 3) return c.Syntax();
   const bool with_user = c.words.size() == 3;
-  if (!with_user && !c.services.settings.has_password.load(std::memory_order_relaxed)) {
-    return c.reply.Error(kAuthNotConfigured);
-  }
+  if (!with_user && c.services.users->Find("default").user->nopass()) return c.reply.Error(kAuthNotConfigured);
   const absl::string_view user = with_user ? c.words[1] : absl::string_view("default");
-  if (!Authenticate(c.services, c.session, user, c.words.back()))
+  if (!Authenticate(c, user, c.words.back()))
     return c.reply.Error(protocol::errors::kWrongPass);
   c.reply.Ok();
 }
@@ -80,7 +88,7 @@ void Hello(Context& c) {
   for (size_t i = 2; i < c.words.size(); ++i) {
     const size_t more = c.words.size() - 1 - i;
     if (absl::EqualsIgnoreCase(c.words[i], "AUTH") && more >= 2) {
-      if (!Authenticate(c.services, c.session, c.words[i + 1], c.words[i + 2])) {
+      if (!Authenticate(c, c.words[i + 1], c.words[i + 2])) {
         return c.reply.Error(protocol::errors::kWrongPass);
       }
       i += 2;
@@ -92,7 +100,8 @@ void Hello(Context& c) {
       return c.reply.Error(absl::StrCat("ERR Syntax error in HELLO option '", c.words[i], "'"));
     }
   }
-  if (!c.session.authenticated) return c.reply.Error(kHelloNoAuth);
+  if (!c.session.authenticated && c.services.settings.has_password.load(std::memory_order_relaxed))
+    return c.reply.Error(kHelloNoAuth);
   if (version != 0) {
     SetProtocol(c.session, static_cast<int>(version));
     c.reply.set_resp(c.session.resp);
@@ -132,12 +141,7 @@ void Reset(Context& c) {
   SetClientName(session, "");
   session.reply_mode = ReplyMode::kOn;
   session.no_touch = false;
-  session.user = "default";
-  session.authenticated = !c.services.settings.has_password.load(std::memory_order_relaxed);
-  {
-    storage::MutexLock lock(session.info().mutex);
-    session.info().user = session.user;
-  }
+  BecomeDefaultUser(c.services, session);
   c.reply.Simple("RESET");
 }
 
@@ -218,18 +222,22 @@ constexpr CommandSpec kConnectionCommands[] = {
 
 }  // namespace
 
-bool Authenticate(Services& services, Session& session, absl::string_view user,
-                  absl::string_view password) {
-  if (user != "default") return false;
-  if (services.settings.has_password.load(std::memory_order_relaxed) &&
-      !SamePassword(password, services.settings.requirepass())) {
+bool Authenticate(Context& c, absl::string_view name, absl::string_view password) {
+  // The version is from before the password was looked at: what changes meanwhile is seen at the next command.
+  acl::Users::Seen seen = c.services.users->Find(name);
+  if (seen.user == nullptr || !seen.user->LetsIn(password)) {
+    LogFailedLogin(c.services, c.session, name, c.words[0]);
     return false;
   }
-  session.authenticated = true;
-  session.user = "default";
-  storage::MutexLock lock(session.info().mutex);
-  session.info().user = session.user;
+  BecomeUser(c.session, std::move(seen));
+  c.session.authenticated = true;
   return true;
+}
+
+void BecomeDefaultUser(Services& services, Session& session) {
+  acl::Users::Seen seen = services.users->Find("default");
+  session.authenticated = seen.user->enabled() && seen.user->nopass();
+  BecomeUser(session, std::move(seen));
 }
 
 bool IsClientName(absl::string_view name) {

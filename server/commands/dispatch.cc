@@ -6,9 +6,11 @@
 
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <functional>
-#include <optional>
+#include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,10 +19,12 @@
 #include "absl/strings/strip.h"
 #include "protocol/errors.h"
 #include "protocol/resp/writer.h"
+#include "server/admin/latency.h"
 #include "server/admin/settings.h"
 #include "server/admin/slowlog.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/commands/acl_check.h"
 #include "server/commands/client_tracking.h"
 #include "server/commands/connection.h"
 #include "server/commands/blocking.h"
@@ -33,6 +37,7 @@
 #include "server/commands/session_waiter.h"
 #include "server/commands/table.h"
 #include "server/commands/transaction.h"
+#include "server/pubsub/tracking.h"
 #include "storage/store.h"
 
 namespace idemd::server {
@@ -63,29 +68,17 @@ std::string UnknownSubcommand(const CommandEntry& container, Words words) {
 
 using Prepared = Dispatcher::Prepared;
 
+// A command makes room for so long at most (as Redis with maxmemory-eviction-tenacity 10); then it runs all the same, and
+// the store's own thread goes on.
+constexpr std::chrono::microseconds kEvictFor{500};
+// Whether the last command on this thread may have taken memory: then even a command that only reads makes room.
+thread_local bool may_have_grown = false;
+
 thread_local bool meanwhile = false;
 thread_local std::vector<std::function<void()>> postponed;
 
 void RunPostponed() {
   for (const std::function<void()>& work : std::exchange(postponed, {})) work();
-}
-
-Prepared Prepare(Services& services, const Session& session, Words words) {
-  Prepared p;
-  p.entry = services.commands.Find(words[0]);
-  if (p.entry == nullptr) return p;
-  if (!p.entry->subcommands.empty() && words.size() > 1) {
-    const CommandEntry* sub = services.commands.FindSubcommand(*p.entry, words[1]);
-    if (sub == nullptr) p.container = p.entry;
-    p.entry = sub;
-    if (sub == nullptr) return p;
-  }
-  const int first = p.entry->spec->keys.first;
-  if (first == 0 || words.size() <= static_cast<size_t>(first)) return p;
-  p.first_key = first;
-  p.key = storage::HashedKey(words[static_cast<size_t>(first)]);
-  services.store.Prefetch(session.db, p.key);
-  return p;
 }
 
 // Whether there is anything at all about the disk that a command may be refused for: asked before every command, so it
@@ -115,20 +108,56 @@ std::string DiskRefusal(const Services& services, const Session& session, const 
   return {};
 }
 
+// Under an eviction policy, makes room before a command that may need it. What the connection must no longer keep in its cache
+// for that leaves at once, before the reply. True: memory is over its limit, and nothing may go.
+bool NoRoom(Services& services, Session& session, const CommandSpec& spec, std::string& out) {
+  storage::Store& store = services.store;
+  const uint32_t flags = FlagsWithQueue(session, spec);
+  if (!store.evicts()) return (flags & kDenyOom) != 0 && store.OverMemoryLimit();
+  const bool grows = (flags & (kDenyOom | kWrite | kMayReplicate)) != 0;
+  if (!std::exchange(may_have_grown, grows) && !grows) return false;
+  if (!session.authenticated || meanwhile || (services.scripts != nullptr && services.scripts->busy())) return false;
+  if (!store.OverMemoryLimit()) return false;
+  Session reader;  // this connection, as one that did not change the keys
+  reader.peer = session.peer;
+  const int64_t begin_us = SteadyUs();
+  storage::RoomMade made = store.MakeRoom(&reader, kEvictFor);
+  services.latency.Add("eviction-cycle", (SteadyUs() - begin_us) / 1000);
+  session.need = std::max(session.need, made.need);
+  out += reader.pushes;
+  out += reader.invalidations;
+  if (!made.ready.empty()) ServeBlocked(services, std::move(made.ready));
+  return !made.room;
+}
+
+// Whether nothing but the state of the session or the server could refuse the command.
+bool MayRunPlain(const Services& services, const Prepared& p, Words words) {
+  return p.entry != nullptr && p.entry->plain && ArityFits(*p.entry->spec, words.size()) &&
+         ((p.entry->spec->flags & kDenyOom) == 0 || !services.store.OverMemoryLimit());
+}
+
 // Why the command must not run, or "". Tested in Redis' order.
-std::string Refusal(Services& services, const Session& session, const Prepared& p, Words words) {
+std::string Refusal(Services& services, Session& session, const Prepared& p, Words words, bool no_room) {
   if (p.entry == nullptr) return p.container != nullptr ? UnknownSubcommand(*p.container, words) : UnknownCommand(words);
   const CommandSpec& spec = *p.entry->spec;
   if (!ArityFits(spec, words.size()) || spec.handler == nullptr)
     return absl::StrCat("ERR wrong number of arguments for '", p.entry->full_name, "' command");
-  if (!session.authenticated && (spec.flags & kNoAuth) == 0) return std::string(errors::kNoAuth);
+  // Whoever has not logged in acts for the default user, once that one needs no password any more.
+  if (!session.authenticated && (spec.flags & kNoAuth) == 0 &&
+      services.settings.has_password.load(std::memory_order_relaxed))
+    return std::string(errors::kNoAuth);
   if (session.transaction != nullptr && (spec.flags & kNoMulti) != 0)
     return "ERR Command not allowed inside a transaction";
+  if (!MayDoEverything(services, session)) [[unlikely]] {
+    const char* const where = session.transaction != nullptr ? "multi" : "toplevel";
+    const acl::Verdict verdict = CheckRights(services, session, *p.entry, words, where);
+    if (verdict != acl::Verdict::kAllowed) return DenialText(verdict, *p.entry);
+  }
   // What names keys would wait for their locks, which the script may hold.
   if (services.scripts != nullptr && (services.scripts->busy() || meanwhile) &&
       ((spec.flags & kAllowBusy) == 0 || spec.keys.first != 0)) [[unlikely]]
     return std::string(services.scripts->BusyError());
-  if ((FlagsWithQueue(session, spec) & kDenyOom) != 0 && services.store.OverMemoryLimit()) return std::string(errors::kOutOfMemory);
+  if (no_room && (FlagsWithQueue(session, spec) & kDenyOom) != 0) return std::string(errors::kOutOfMemory);
   if (session.resp == 2 && session.subscriptions != nullptr && (spec.flags & kWhileSubscribed) == 0 &&
       session.peer->info().subscribed()) {
     return absl::StrCat("ERR Can't execute '", p.entry->full_name,
@@ -184,6 +213,10 @@ void RefuseReply(Session& session, const CommandEntry& entry, size_t mark, proto
   session.close_after_reply = (entry.spec->flags & kReadonly) == 0;
 }
 
+void CountCommand(ClientInfo& info) {
+  info.commands.store(info.commands.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 // The code word of the error reply at `mark`, or "" when the reply is none.
 absl::string_view ErrorCode(const std::string& out, size_t mark) {
   if (out.size() <= mark || out[mark] != '-') return {};
@@ -218,12 +251,65 @@ void Postpone(std::function<void()> work) { postponed.push_back(std::move(work))
 Dispatcher::Dispatcher(Services& services) : services_(services), thread_stats_(&services.stats.Register()) {}
 Dispatcher::~Dispatcher() = default;
 
+const CommandEntry* Dispatcher::Find(absl::string_view name) {
+  const size_t size = name.size();
+  if (size == 0 || size > 2 * sizeof(uint64_t)) return services_.commands.Find(name);
+  // Two words, which may overlap, and the size are the name.
+  const auto load = [&](auto word, size_t at) {
+    std::memcpy(&word, name.data() + at, sizeof(word));
+    return uint64_t{word};
+  };
+  uint64_t low = 0, high = 0;
+  if (size >= 8) {
+    low = load(uint64_t{}, 0), high = load(uint64_t{}, size - 8);
+  } else if (size >= 4) {
+    low = load(uint32_t{}, 0), high = load(uint32_t{}, size - 4);
+  } else {
+    low = load(uint8_t{}, 0) | load(uint8_t{}, size / 2) << 8 | load(uint8_t{}, size - 1) << 16;
+  }
+  Known& known = known_[(low >> 8 ^ low >> 16 ^ high ^ size) % known_.size()];
+  if (known.low == low && known.high == high && known.size == size) return known.entry;
+  const CommandEntry* const entry = services_.commands.Find(name);
+  if (entry != nullptr) known = {low, high, size, entry};
+  return entry;
+}
+
+void Dispatcher::Prepare(const Session& session, Words words, Prepared& p) {
+  p.entry = Find(words[0]);
+  p.container = nullptr;
+  p.first_key = 0;
+  if (p.entry == nullptr) return;
+  if (!p.entry->subcommands.empty() && words.size() > 1) {
+    const CommandEntry* sub = services_.commands.FindSubcommand(*p.entry, words[1]);
+    if (sub == nullptr) p.container = p.entry;
+    p.entry = sub;
+    if (sub == nullptr) return;
+  }
+  const int first = p.entry->spec->keys.first;
+  if (first == 0 || words.size() <= static_cast<size_t>(first)) return;
+  p.first_key = first;
+  p.key = storage::HashedKey(words[static_cast<size_t>(first)]);
+  services_.store.Prefetch(session.db, p.key);
+}
+
+bool Dispatcher::Quiet(Session& session) const {
+  return session.authenticated && session.transaction == nullptr && session.reply_mode == ReplyMode::kOn &&
+         session.subscriptions == nullptr && session.tracker == nullptr && MayDoEverything(services_, session) && !meanwhile &&
+         postponed.empty() && services_.clients.monitors() == 0 && services_.tracking->clients() == 0 && !services_.pause->on() && !services_.store.evicts() &&
+         (services_.scripts == nullptr || !services_.scripts->busy()) && !DiskObjects(services_);
+}
+
 size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t first, size_t out_soft_limit,
                        std::string& out) {
   storage::EpochGuard guard;  // one for all; those of the units nest in it
   protocol::Writer reply(out, session.resp);
+  // Made one by one: most batches are short.
+  static_assert(std::is_trivially_destructible_v<Prepared>);
+  alignas(Prepared) std::array<std::byte, kChunk * sizeof(Prepared)> room;
+  const auto prepared = [&room](size_t i) -> Prepared& { return reinterpret_cast<Prepared*>(room.data())[i]; };
+  storage::Unit unit(services_.store);  // of plain commands, of one after another
+  bool quiet = Quiet(session);
   const auto reply_bytes_max = static_cast<size_t>(services_.settings.proto_max_reply_bytes.load(std::memory_order_relaxed));
-  std::array<Prepared, kChunk> prepared;
   ClientInfo& info = session.info();
   int64_t now_us = SteadyUs();
   info.last_active_ms.store(now_us / 1000, std::memory_order_relaxed);
@@ -231,25 +317,55 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
   while (done < batch.requests.size()) {
     const size_t chunk = std::min(kChunk, batch.requests.size() - done);
     for (size_t i = 0; i < chunk; ++i)
-      prepared[i] = Prepare(services_, session, batch.words_of(batch.requests[done + i]));
+      Prepare(session, batch.words_of(batch.requests[done + i]), *new (&prepared(i)) Prepared);
     if (chunk > 1) {
       for (size_t i = 0; i < chunk; ++i)
-        if (prepared[i].first_key != 0) services_.store.PrefetchEntry(session.db, prepared[i].key);
+        if (prepared(i).first_key != 0) services_.store.PrefetchEntry(session.db, prepared(i).key);
     }
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
       reply.set_limit(out.size() + reply_bytes_max);
-      if (!RunOne(session, batch.words_of(batch.requests[done]), prepared[i], reply, &now_us)) return done - first;
+      const Words words = batch.words_of(batch.requests[done]);
+      if (quiet && MayRunPlain(services_, prepared(i), words)) [[likely]] {
+        const size_t mark = out.size();
+        Execute(session, words, prepared(i), unit, reply, &now_us);
+        CountCommand(info);
+        if (reply.cut()) [[unlikely]]
+          RefuseReply(session, *prepared(i).entry, mark, reply);
+        continue;
+      }
+      if (!RunOne(session, words, prepared(i), reply, &now_us)) return done - first;
+      quiet = Quiet(session);
     }
   }
   return done - first;
 }
 
+// The unit may have served commands before, and serves others after this one.
+void Dispatcher::Execute(Session& session, Words words, const Prepared& p, storage::Unit& unit, protocol::Writer& reply, int64_t* now_us) {
+  const CommandEntry& entry = *p.entry;
+  session.info().last_command.store(entry.spec, std::memory_order_relaxed);
+  unit.BeginAnew();
+  unit.KeepAccessTimes(session.no_touch);
+  unit.SetOrigin(&session);
+  Context context{services_, session, unit, reply, words, entry.spec, p.first_key, p.key, thread_stats_};
+  RunHandler(context, entry, now_us);
+  unit.Commit();
+  session.need = std::max(session.need, unit.need());
+  if (!session.shown.empty()) [[unlikely]] {
+    for (auto& line : session.shown) services_.clients.SendToMonitors(std::move(line), unit.need());
+    session.shown.clear();
+  }
+  if (unit.has_ready()) [[unlikely]]
+    ServeBlocked(services_, unit.TakeReady());
+}
+
 bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protocol::Writer& reply, int64_t* now_us) {
   const CommandEntry* const entry = p.entry;
   std::string& out = reply.buffer();
+  const bool no_room = entry != nullptr && NoRoom(services_, session, *entry->spec, out);
   const size_t mark = out.size();
-  const std::string refusal = Refusal(services_, session, p, words);
+  const std::string refusal = Refusal(services_, session, p, words, no_room);
   if (services_.pause->on() && refusal.empty() && PauseHolds(services_, session, *entry->spec, words) &&
       services_.pause->Hold(session)) [[unlikely]] {
     return false;
@@ -263,18 +379,8 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
       reply.Error(errors::kTransactionTooLong);
     }
   } else if (refusal.empty()) {
-    session.info().last_command.store(entry->spec, std::memory_order_relaxed);
     storage::Unit unit(services_.store);
-    unit.KeepAccessTimes(session.no_touch);
-    unit.SetOrigin(&session);
-    Context context{services_, session, unit, reply, words, entry->spec, p.first_key, p.key, thread_stats_};
-    RunHandler(context, *entry, now_us);
-    unit.Commit();
-    session.need = std::max(session.need, unit.need());
-    for (auto& line : session.shown) services_.clients.SendToMonitors(std::move(line), unit.need());
-    session.shown.clear();
-    if (unit.has_ready()) [[unlikely]]
-      ServeBlocked(services_, unit.TakeReady());
+    Execute(session, words, p, unit, reply, now_us);
     if (!postponed.empty() && !meanwhile && !services_.scripts->busy()) [[unlikely]] RunPostponed();
   } else {
     if (entry != nullptr && (entry->spec->flags & kEndsTransaction) != 0) {
@@ -289,8 +395,7 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
   }
   if (reply.cut()) [[unlikely]]
     RefuseReply(session, *entry, mark, reply);
-  ClientInfo& info = session.info();
-  info.commands.store(info.commands.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  CountCommand(session.info());
   reply.set_resp(session.resp);  // HELLO and RESET change it
   if (session.reply_mode != ReplyMode::kOn) [[unlikely]]
     Silence(session, mark, out);
@@ -317,27 +422,34 @@ static void NoteDurationAtEnd(Context& c, const CommandSpec& spec, int64_t usec)
       });
 }
 
-void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
+// Some instructions, for every command: what is rare is elsewhere.
+static inline void CallAndCount(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const std::string& out = c.reply.buffer();
   const size_t mark = out.size();
   if (*now_us == 0) *now_us = SteadyUs();
   c.unit.ReportMisses((entry.spec->flags & kReadonly) != 0);
-  std::optional<TrackedRead> tracked;
-  if (TracksReads(c, *entry.spec)) [[unlikely]]
-    tracked.emplace(c);
   entry.spec->handler(c);
-  if (tracked) tracked->Remember(c);
-  const int64_t end_us = SteadyUs();
-  const absl::string_view code = ErrorCode(out, mark);
-  c.thread_stats->OnCommand(entry.ordinal, end_us - *now_us, !code.empty());
-  if (!code.empty() && !c.error_counted) c.thread_stats->OnError(code);
-  if (c.session.waiter != nullptr) [[unlikely]] {
-    NoteDurationAtEnd(c, *entry.spec, end_us - *now_us);
-  } else {
-    NoteDuration(c.services, c.session, *entry.spec, c.words, end_us - *now_us);
-  }
+  const int64_t end_us = SteadyUs(), usec = end_us - *now_us;
   *now_us = end_us;
-  if (c.services.clients.monitors() != 0) NoteForMonitors(c.session, *entry.spec, c.words);
+  const bool failed = out.size() > mark && out[mark] == '-';
+  c.thread_stats->OnCommand(entry.ordinal, usec, failed);
+  if (failed && !c.error_counted) [[unlikely]]
+    c.thread_stats->OnError(ErrorCode(out, mark));
+  if (c.services.slowlog.IsSlow(usec) || c.services.latency.IsSlow(usec / 1000)) [[unlikely]] {
+    c.session.waiter != nullptr ? NoteDurationAtEnd(c, *entry.spec, usec) : NoteDuration(c.services, c.session, *entry.spec, c.words, usec);
+  }
+}
+
+void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
+  if (TracksReads(c, *entry.spec)) [[unlikely]] {
+    TrackedRead tracked(c);
+    CallAndCount(c, entry, now_us);
+    tracked.Remember(c);
+  } else {
+    CallAndCount(c, entry, now_us);
+  }
+  if (c.services.clients.monitors() != 0) [[unlikely]]
+    NoteForMonitors(c.session, *entry.spec, c.words);
 }
 
 void Dispatcher::WaitIsOver(Session& session) {

@@ -3,6 +3,7 @@
 // Threads   one Dispatcher per loop thread; it owns that thread's statistics.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -63,12 +64,28 @@ class Dispatcher {
   ThreadStats& thread_stats() { return *thread_stats_; }
 
  private:
+  // The entry of a name that has been asked for lately, or else the table's.
+  const CommandEntry* Find(absl::string_view name);
+  void Prepare(const Session& session, absl::Span<const absl::string_view> words, Prepared& p);
+  // Whether nothing about the server or the session asks for a closer look at commands that only work on data
+  // (CommandEntry::plain). Asked once for all of a batch: what other threads change meanwhile came after the batch did.
+  bool Quiet(Session& session) const;
+  void Execute(Session& session, absl::Span<const absl::string_view> words, const Prepared& p, storage::Unit& unit,
+               protocol::Writer& reply, int64_t* now_us);
   // False: it has to wait (CLIENT PAUSE) and is to be given again.
   bool RunOne(Session& session, absl::Span<const absl::string_view> words, const Prepared& p, protocol::Writer& reply,
               int64_t* now_us);
 
+  // A name of up to 16 bytes, as it was written.
+  struct Known {
+    uint64_t low = 0, high = 0;
+    size_t size = 0;
+    const CommandEntry* entry = nullptr;
+  };
+
   Services& services_;
   ThreadStats* thread_stats_;
+  std::array<Known, 16> known_;
 };
 
 }  // namespace idemd::server

@@ -36,14 +36,13 @@ void Dump(Context& c) {
 struct RestoreOptions {
   bool replace = false;
   bool absolute = false;
+  int64_t idle_s = -1;  // -1: not told
 };
 
-// Reads a number that is checked and then forgotten: when a key was used, and how often, is not
-// taken over.
-bool ReadUse(Context& c, size_t i, int64_t max, absl::string_view range_error) {
-  int64_t value = 0;
-  if (!c.Int(i, &value)) return false;
-  if (value >= 0 && value <= max) return true;
+// When a key was used, or how often; the latter is checked and then forgotten.
+bool ReadUse(Context& c, size_t i, int64_t max, absl::string_view range_error, int64_t* value) {
+  if (!c.Int(i, value)) return false;
+  if (*value >= 0 && *value <= max) return true;
   c.reply.Error(range_error);
   return false;
 }
@@ -51,6 +50,7 @@ bool ReadUse(Context& c, size_t i, int64_t max, absl::string_view range_error) {
 // As in Redis IDLETIME and FREQ exclude each other. False: the error was written.
 bool ReadRestoreOptions(Context& c, RestoreOptions* options) {
   bool idle = false, freq = false;
+  int64_t uses = 0;
   for (size_t i = 4; i < c.words.size(); ++i) {
     const absl::string_view word = c.words[i];
     const bool more = i + 1 < c.words.size();
@@ -59,10 +59,10 @@ bool ReadRestoreOptions(Context& c, RestoreOptions* options) {
     } else if (absl::EqualsIgnoreCase(word, "absttl")) {
       options->absolute = true;
     } else if (absl::EqualsIgnoreCase(word, "idletime") && more && !freq) {
-      if (!ReadUse(c, ++i, INT64_MAX, errors::kIdleTimeRange)) return false;
+      if (!ReadUse(c, ++i, INT64_MAX, errors::kIdleTimeRange, &options->idle_s)) return false;
       idle = true;
     } else if (absl::EqualsIgnoreCase(word, "freq") && more && !idle) {
-      if (!ReadUse(c, ++i, UINT8_MAX, errors::kFreqRange)) return false;
+      if (!ReadUse(c, ++i, UINT8_MAX, errors::kFreqRange, &uses)) return false;
       freq = true;
     } else {
       c.Syntax();
@@ -111,6 +111,7 @@ void Restore(Context& c) {
       c.unit.SetCollection(c.db(), key, std::move(collection), deadline_ms);
     else
       c.unit.SetString(c.db(), key, *value, deadline_ms);
+    if (options.idle_s >= 0) c.unit.SetIdle(c.db(), key, options.idle_s);
     if (replaces) c.Notify(storage::EventClass::kNew, "new", key);
     c.Notify(storage::EventClass::kGeneric, "restore", key);
   }
@@ -161,8 +162,8 @@ constexpr CommandSpec kDumpCommands[] = {
      .key_flags = "OW UPDATE",
      .since = "2.6.0",
      .complexity = "O(N) for a string of N bytes",
-     .summary = "Makes a key from what DUMP gave, here or in Redis; ttl 0 is for ever. IDLETIME "
-                "and FREQ are checked only.",
+     .summary = "Makes a key from what DUMP gave, here or in Redis; ttl 0 is for ever. FREQ "
+                "is checked only.",
      .args = kRestoreArgs}};
 
 }  // namespace

@@ -65,7 +65,7 @@ void InfoServer(Context& c, std::string& out) {
       .Add("process_id", getpid())
       .Add("process_supervised", "no")
       .Add("run_id", c.services.run_id)
-      .Add("tcp_port", Get(settings.port))
+      .Add("tcp_port", settings.Text(Get(settings.port) != 0 ? "port" : "tls-port"))
       .Add("server_time_usec", now_us)
       .Add("uptime_in_seconds", uptime_s)
       .Add("uptime_in_days", uptime_s / 86'400)
@@ -110,6 +110,7 @@ void InfoMemory(Context& c, std::string& out) {
   const uint64_t used = store.used_bytes;
   const uint64_t peak = std::max(used, c.services.stats.peak_memory_bytes());
   const ScriptTotals scripts = c.services.scripts == nullptr ? ScriptTotals() : c.services.scripts->Totals();
+  const Clients::Memory clients = c.services.clients.memory();
   const PersistenceControl* const disk = c.services.persistence;
   const uint64_t log_buffer_bytes = disk == nullptr ? 0 : disk->status().log_buffer_bytes;
   InfoLines(out)
@@ -145,13 +146,16 @@ void InfoMemory(Context& c, std::string& out) {
       .Add("rss_overhead_bytes", Difference(memory.rss_bytes, memory.resident_bytes))
       .Fixed("mem_fragmentation_ratio", Ratio(memory.rss_bytes, used))
       .Add("mem_fragmentation_bytes", Difference(memory.rss_bytes, used))
-      .Zeros({"mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves",
-              "mem_clients_normal", "mem_cluster_links"})
+      .Zeros({"mem_not_counted_for_evict", "mem_replication_backlog"})
+      .Add("mem_clients_slaves", clients.replica_bytes)
+      .Add("mem_clients_normal", clients.normal_bytes)
+      .Zeros({"mem_cluster_links"})
       .Add("mem_aof_buffer", log_buffer_bytes)
       .Add("mem_allocator", AllocatorName())
       .Add("huge_pages", store.huge_pages ? "yes" : store.why_not)
       .Add("active_defrag_running", store.compacting ? 1 : 0)
-      .Zeros({"lazyfree_pending_objects", "lazyfreed_objects"});
+      .Zeros({"lazyfree_pending_objects"})
+      .Add("lazyfreed_objects", c.services.store.stats().Get(storage::StorageStats::kLazyFreed));
 }
 
 void InfoStats(Context& c, std::string& out) {
@@ -173,7 +177,9 @@ void InfoStats(Context& c, std::string& out) {
       .Zeros({"sync_full", "sync_partial_ok", "sync_partial_err"})
       .Add("expired_keys", storage.Get(storage::StorageStats::kExpired))
       .Fixed("expired_stale_perc", 0)
-      .Zeros({"expired_time_cap_reached_count", "evicted_keys", "evicted_clients"})
+      .Zeros({"expired_time_cap_reached_count"})
+      .Add("evicted_keys", storage.Get(storage::StorageStats::kEvicted))
+      .Add("evicted_clients", totals.evicted_clients)
       .Add("keyspace_hits", storage.Get(storage::StorageStats::kHits))
       .Add("keyspace_misses", storage.Get(storage::StorageStats::kMisses))
       .Add("pubsub_channels", c.services.pubsub->channels(ChannelSpace::kPlain))

@@ -167,7 +167,7 @@ class Migration {
       if (refused && error.empty())
         error = absl::StrCat("ERR Target instance replied with error: ", line.empty() ? "" : line.substr(1));
       // Without a login, or in another database, an OK would be none for what was asked.
-      if (i < greetings_ ? refused : false) break;
+      if (i < greetings_ && refused) break;
       if (i >= greetings_ && !refused) arrived.push_back(&sent_[i - greetings_]);
     }
     storage::Lsn need = storage::kNoLsn;
@@ -299,7 +299,7 @@ constexpr CommandSpec kMigrateCommands[] = {
      .key_flags_of = &MigrateKeyFlags,
      .since = "2.6.0",
      .complexity = "O(N) where N is the size of the values",
-     .summary = "Moves keys to another server, idemd or Redis; whoever waits for it holds nobody up. Not inside of EXEC and scripts.",
+     .summary = "Moves keys to another server, idemd or Redis, while others are served here. Not inside of EXEC and scripts.",
      .args = kMigrateArgs}};
 
 }  // namespace

@@ -102,7 +102,8 @@ std::vector<absl::string_view> RedactedWords(absl::Span<const absl::string_view>
       if (IsSecretSetting(words[i])) HideFrom(shown, i + 1, 1);
     }
   } else if (absl::EqualsIgnoreCase(name, "ACL") && (absl::EqualsIgnoreCase(words[1], "SETUSER") ||
-                                                     absl::EqualsIgnoreCase(words[1], "DELUSER"))) {
+                                                     absl::EqualsIgnoreCase(words[1], "DELUSER") ||
+                                                     absl::EqualsIgnoreCase(words[1], "GETUSER"))) {
     HideFrom(shown, 2);
   }
   return shown;

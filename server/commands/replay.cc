@@ -31,6 +31,7 @@ absl::Status Refused(absl::Span<const absl::string_view> words, absl::string_vie
 Replayer::Replayer(Services& services)
     : services_(services), thread_stats_(&services.stats.Register()) {
   session_.peer = std::make_shared<NoPeer>();
+  session_.trusted = true;
 }
 Replayer::~Replayer() { DropTransaction(services_, session_); }
 

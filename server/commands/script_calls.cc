@@ -9,6 +9,7 @@
 #include "protocol/errors.h"
 #include "server/admin/log.h"
 #include "server/admin/stats.h"
+#include "server/commands/acl_check.h"
 #include "server/commands/dispatch.h"
 #include "server/commands/transaction.h"
 
@@ -17,6 +18,21 @@ namespace {
 
 namespace errors = protocol::errors;
 using Words = absl::Span<const absl::string_view>;
+
+absl::string_view WhyDenied(acl::Verdict verdict) {
+  switch (verdict) {
+    case acl::Verdict::kAllowed:
+      return "";
+    case acl::Verdict::kCommand:
+      return "ERR The user executing the script can't run this command or subcommand";
+    case acl::Verdict::kKey:
+      return "ERR The user executing the script can't access at least one of the keys mentioned in the command "
+             "arguments";
+    case acl::Verdict::kChannel:
+      return "ERR The user executing the script can't publish to the channel mentioned in the command";
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -29,12 +45,17 @@ ScriptCalls::ScriptCalls(Context& outer, ScriptThread& thread, bool function, co
   session.no_touch = outer.session.no_touch;
   session.in_script = true;
   if (session.user != outer.session.user) session.user = outer.session.user;
+  session.rights = outer.session.rights;
+  session.rights_version = outer.session.rights_version;
+  session.restricted = outer.session.restricted;
 }
 
 ScriptCalls::~ScriptCalls() {
   scripts_.End(thread_);
   Session& session = thread_.session;
   session.peer.reset();
+  session.rights.reset();
+  session.close_after_reply = false;
   for (auto& line : session.shown) outer_.session.shown.push_back(std::move(line));
   session.shown.clear();
 }
@@ -58,6 +79,10 @@ std::string ScriptCalls::Refusal(const CommandEntry& entry, Words words) const {
   if (!ArityFits(spec, words.size()) || spec.handler == nullptr)
     return "ERR Wrong number of args calling Redis command from script";
   if ((spec.flags & kNoScript) != 0) return "ERR This Redis command is not allowed from script";
+  if (!MayDoEverything(outer_.services, thread_.session)) [[unlikely]] {
+    const acl::Verdict verdict = CheckRights(outer_.services, thread_.session, entry, words, "lua");
+    if (verdict != acl::Verdict::kAllowed) return std::string(WhyDenied(verdict));
+  }
   if ((spec.flags & (kWrite | kMayReplicate)) != 0 && rules_.read_only)
     return "ERR Write commands are not allowed from read-only scripts.";
   if ((spec.flags & kWrite) != 0) {
@@ -124,7 +149,9 @@ absl::string_view ScriptCalls::Step() { return scripts_.Step(thread_, rules_.nam
 
 ScriptHost::Verdict ScriptCalls::MayCall(Words words) {
   const CommandEntry* container = nullptr;
-  return Find(words, &container) == nullptr ? Verdict::kUnknown : Verdict::kAllowed;
+  const CommandEntry* const entry = Find(words, &container);
+  if (entry == nullptr) return Verdict::kUnknown;
+  return MayCallNow(outer_.services, thread_.session, *entry, words) ? Verdict::kAllowed : Verdict::kDenied;
 }
 
 void ScriptCalls::Log(int level, absl::string_view text) {

@@ -14,6 +14,9 @@ class TokenMint;
 
 namespace idemd::server {
 
+namespace acl {
+class Users;  // server/acl/users.h
+}
 class Settings;       // server/admin/settings.h: one table of options
 class Clients;        // server/clients.h: who is connected
 class SlowLog;        // server/admin/slowlog.h
@@ -33,6 +36,8 @@ class Outbound;            // server/commands/outbound.h
 std::shared_ptr<PubSub> MakePubSub();
 std::shared_ptr<Tracking> MakeTracking();
 std::shared_ptr<Pause> MakePause();
+// The users, with rights about these commands, and the password of the settings (acl_check.cc).
+std::shared_ptr<acl::Users> MakeUsers(Settings& settings, const CommandTable& commands);
 std::shared_ptr<ReplicaWaits> MakeReplicaWaits();
 
 struct Services {
@@ -51,6 +56,7 @@ struct Services {
   Shutdown* shutdown = nullptr;    // null: nobody can stop it
   PersistenceControl* persistence = nullptr;  // null: nothing is kept on disk
   Scripts* scripts = nullptr;                 // null: only in tests that run none
+  std::shared_ptr<acl::Users> users = MakeUsers(settings, commands);
   // Parts that need no others.
   std::shared_ptr<PubSub> pubsub = MakePubSub();
   std::shared_ptr<Tracking> tracking = MakeTracking();

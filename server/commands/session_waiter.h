@@ -37,6 +37,7 @@ class SessionWaiter : public storage::Waiter, public std::enable_shared_from_thi
   explicit SessionWaiter(Session& session);
   explicit SessionWaiter(Context& c) : SessionWaiter(c.session) {}
   int resp() const { return resp_; }
+  std::shared_ptr<Peer> peer() const { return peer_.lock(); }  // null: gone
 
   using Write = std::function<void(Session& session, protocol::Writer& reply)>;
   // After Cancel(), or from Resolve(): the session goes on with the reply that `write` makes, which

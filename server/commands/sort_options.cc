@@ -4,11 +4,19 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/commands/acl_check.h"
 
 namespace idemd::server {
 namespace {
 
 bool HasStar(absl::string_view pattern) { return pattern.find('*') != absl::string_view::npos; }
+
+// Which keys a pattern leads to is known only when they are read.
+bool Deny(Context& c, absl::string_view option) {
+  c.reply.Error(absl::StrCat("ERR ", option, " option of SORT denied due to insufficient ACL permissions."));
+  return false;
+}
 
 }  // namespace
 
@@ -35,7 +43,9 @@ bool ReadSortOptions(Context& c, bool may_store, SortOptions* options) {
       options->has_by = true;
       options->by = c.words[++i];
       if (!HasStar(options->by)) options->sorts = false;
+      if (options->sorts && !MayReadAllKeys(c.services, c.session, *c.spec, c.words)) return Deny(c, "BY");
     } else if (absl::EqualsIgnoreCase(word, "get") && more >= 1) {
+      if (!MayReadAllKeys(c.services, c.session, *c.spec, c.words)) return Deny(c, "GET");
       options->gets.push_back(c.words[++i]);
     } else {
       c.Syntax();

@@ -62,6 +62,10 @@ std::vector<absl::Span<const CommandSpec>> AllGroups() {
 
 }  // namespace
 
+// What has to do with the session, other clients or the server, and is not only work on data.
+constexpr uint32_t kNotPlain = kAdmin | kPubSub | kNoScript | kBlocking | kLoading | kStale | kNoAuth | kNoMulti | kAllowBusy |
+                               kDangerous | kNotQueued | kEndsTransaction | kWhileSubscribed;
+
 CommandTable::CommandTable() : CommandTable(AllGroups()) {}
 
 CommandTable::CommandTable(absl::Span<const absl::Span<const CommandSpec>> groups) {
@@ -83,6 +87,7 @@ CommandEntry* CommandTable::Add(const CommandSpec& spec, CommandEntry* parent) {
   entry->spec = &spec;
   entry->parent = parent;
   entry->ordinal = static_cast<uint32_t>(all_.size());
+  entry->plain = spec.handler != nullptr && (spec.flags & (kReadonly | kWrite)) != 0 && (spec.flags & kNotPlain) == 0;
   entry->full_name = absl::AsciiStrToLower(spec.name);
   if (parent != nullptr) entry->full_name = absl::StrCat(parent->full_name, "|", entry->full_name);
   IDEMD_CHECK(entry->full_name.size() <= kNameBytesMax, entry->full_name);

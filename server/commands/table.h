@@ -18,6 +18,7 @@ struct CommandEntry {
   const CommandSpec* spec = nullptr;
   const CommandEntry* parent = nullptr;  // of a subcommand
   uint32_t ordinal = 0;                  // index of its statistics
+  bool plain = false;                    // works on data, and leaves the session as it is: see Dispatcher::Quiet()
   std::string full_name;                 // lower case, "client|list"
   std::vector<const CommandEntry*> subcommands;
 };

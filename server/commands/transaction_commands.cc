@@ -7,7 +7,10 @@
 
 #include <chrono>
 
+#include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
+#include "server/admin/stats.h"
+#include "server/commands/acl_check.h"
 #include "server/commands/groups.h"
 #include "server/commands/scripts.h"
 
@@ -19,8 +22,9 @@ using storage::HashedKey;
 
 // For CLIENT LIST.
 void ShowQueued(Session& session) {
-  const int queued = session.transaction == nullptr ? -1 : static_cast<int>(session.transaction->commands.size());
-  session.info().queued.store(queued, std::memory_order_relaxed);
+  const bool inside = session.transaction != nullptr;
+  session.info().queued.store(inside ? static_cast<int>(session.transaction->commands.size()) : -1, std::memory_order_relaxed);
+  session.info().queued_bytes.store(inside ? session.transaction->bytes : 0, std::memory_order_relaxed);
 }
 
 void Multi(Context& c) {
@@ -102,6 +106,22 @@ bool WatchTripped(Context& c) {
   return tripped;
 }
 
+// Why the caller's rights, which may have changed since, do not allow a queued command; "" when they do.
+absl::string_view WhyDenied(Context& c, const CommandEntry& entry, absl::Span<const absl::string_view> words) {
+  if (MayDoEverything(c.services, c.session)) return {};
+  switch (CheckRights(c.services, c.session, entry, words, "multi")) {
+    case acl::Verdict::kAllowed:
+      return {};
+    case acl::Verdict::kCommand:
+      return "no permission to execute the command or subcommand";
+    case acl::Verdict::kKey:
+      return "no permission to touch the specified keys";
+    case acl::Verdict::kChannel:
+      return "no permission to access one of the channels used as arguments to the command";
+  }
+  return {};
+}
+
 void Exec(Context& c) {
   if (c.session.transaction == nullptr) return c.reply.Error("ERR EXEC without MULTI");
   const std::unique_ptr<Transaction> transaction = std::move(c.session.transaction);
@@ -117,6 +137,14 @@ void Exec(Context& c) {
   int64_t now_us = 0;
   for (const Transaction::Queued& queued : transaction->commands) {
     const std::vector<absl::string_view> words = ViewsOf(queued.words);
+    if (const absl::string_view reason = WhyDenied(c, *queued.entry, words); !reason.empty()) [[unlikely]] {
+      c.reply.Error(absl::StrCat(
+          "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This "
+          "command is no longer allowed for the following reason: ",
+          reason));
+      c.thread_stats->OnError("NOPERM");
+      continue;
+    }
     Context inner{c.services, c.session, c.unit, c.reply, words, queued.entry->spec, 0, c.hashed, c.thread_stats};
     RunHandler(inner, *queued.entry, &now_us);
     c.reply.set_resp(c.session.resp);

@@ -18,6 +18,7 @@
 #include "server/admin/log.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
+#include "server/net/tls_stream.h"
 
 namespace idemd::server {
 namespace {
@@ -70,7 +71,7 @@ void Connection::Start() {
   session_.peer = shared_from_this();
   session_.authenticated = !settings_.has_password.load(std::memory_order_relaxed);
   loop_->Add(self());
-  loop_->dispatcher().thread_stats().OnConnection();
+  if (tls_ == nullptr) loop_->dispatcher().thread_stats().OnConnection();
   last_read_tick_ = loop_->ticks();
   if (!session_.authenticated) NoteLogin();
   if (info().closing.load(std::memory_order_relaxed)) return Close();  // killed before it began
@@ -80,6 +81,7 @@ void Connection::Start() {
 
 void Connection::StartRead() {
   if (reading_ || state_ == State::kClosed) return;
+  if (tls_ != nullptr) return StartTlsRead();
   if (!buffer_.MakeRoom(parser_.bytes_wanted())) {
     static LogLimit log_limit;
     LogWarning(log_limit, absl::StrCat("Out of memory for the requests of client ", Describe()));
@@ -91,11 +93,16 @@ void Connection::StartRead() {
       [self = self()](const ErrorCode& error, size_t n) { self->OnRead(error, n); });
 }
 
-// Waits for input without a buffer.
-void Connection::Park() {
+// A quiet connection keeps no memory that it can have again.
+void Connection::FreeBuffers() {
   buffer_.Free();
   if (held_.empty()) std::string().swap(held_);
   ShowBuffers(0);
+}
+
+// Waits for input without a buffer.
+void Connection::Park() {
+  FreeBuffers();
   reading_ = true;
   socket_->async_wait(StreamSocket::wait_read, [self = self()](const ErrorCode& error) {
     self->reading_ = false;
@@ -120,6 +127,10 @@ void Connection::OnRead(const ErrorCode& error, size_t n) {
     return;
   }
   buffer_.Commit(n);
+  OnInput();
+}
+
+void Connection::OnInput() {
   const auto limit = static_cast<size_t>(
       (session_.authenticated ? settings_.client_query_buffer_bytes : settings_.unauthenticated_query_buffer_bytes)
           .load(std::memory_order_relaxed));
@@ -175,6 +186,11 @@ void Connection::TakeTurn() {
   while (serving()) {
     protocol::Batch& batch = loop_->batch;
     batch.clear();
+    if (inspected_ == 0 && IsTlsHello()) {
+      static LogLimit log_limit;
+      LogWarning(log_limit, absl::StrCat("A TLS handshake on a port that does not speak TLS. Connection aborted: ", Describe()));
+      return Close();
+    }
     const protocol::ParseStatus status =
         parser_.Parse(buffer_.view(), Limits(), kBatchRequests, batch);
     ShowBuffers(buffer_.size());
@@ -260,6 +276,11 @@ bool Connection::CutAtHttp() {
   return false;
 }
 
+// Whether the first bytes are those of a TLS client: a handshake record, of any version.
+bool Connection::IsTlsHello() const {
+  return tls_ == nullptr && absl::StartsWith(buffer_.view(), "\x16\x03");
+}
+
 // Decides what comes next once all that could be executed was, and its output was sent or queued.
 void Connection::AfterTurn() {
   if (!serving()) return;
@@ -331,6 +352,10 @@ void Connection::Tick(int64_t now_ms) {
   if (!serving()) return;
   const int64_t login_s = settings_.unauthenticated_max_seconds.load(std::memory_order_relaxed);
   if (stranger_ && login_s > 0 && loop_->ticks() - stranger_since_tick_ > login_s) return CloseStranger();
+  if (InHandshake()) {
+    const int64_t limit_s = TlsNumber(settings_, "tls-handshake-timeout");
+    if (now_ms - info().created_ms > limit_s * 1000) return FailHandshake("Handshake not finished in time");
+  }
   const int64_t timeout_s = settings_.timeout_s.load(std::memory_order_relaxed);
   const int64_t active_ms =
       std::max(info().last_active_ms.load(std::memory_order_relaxed), info().created_ms);
@@ -341,6 +366,7 @@ void Connection::Tick(int64_t now_ms) {
   }
   if (reading_ && !parking_ && !writing_ && buffer_.empty() && buffer_.capacity() > 0 &&
       loop_->ticks() - last_read_tick_ > kParkSeconds) {
+    if (tls_ != nullptr) return FreeBuffers();  // nothing is read into it
     parking_ = true;
     ErrorCode ignored;  // then the read goes on as it is
     socket_->cancel(ignored);
@@ -394,6 +420,7 @@ void Connection::Close() {
   loop_->dispatcher().Closed(session_);
   info().blocked.store(false, std::memory_order_relaxed);
   clients_.Remove(info().id);
+  if (tls_ != nullptr) SayEndOfTls();
   socket_.reset();    // handlers of what is under way still run, and find it closed
   patience_.reset();
   loop_->out.clear();
@@ -408,6 +435,22 @@ void Connection::Close() {
 void Connection::ShowBuffers(size_t query_bytes) {
   info().query_bytes.store(query_bytes, std::memory_order_relaxed);
   info().query_free.store(buffer_.capacity() - query_bytes, std::memory_order_relaxed);
+  NoteMemory();
+}
+
+// maxmemory-clients: the clients are gone through once those of this loop have come to hold a good deal more.
+void Connection::NoteMemory() {
+  const uint64_t limit = settings_.maxmemory_clients_bytes.load(std::memory_order_relaxed);
+  if (limit == 0) [[likely]]
+    return;
+  const uint64_t before = std::exchange(noted_bytes_, info().buffer_bytes());
+  if (noted_bytes_ <= before || !loop_->NoteGrowth(noted_bytes_ - before, limit)) return;
+  const std::vector<std::shared_ptr<Peer>> gone = clients_.Evict(limit);
+  if (gone.empty()) return;
+  static LogLimit log_limit;
+  LogWarning(log_limit, absl::StrCat("Evicting ", gone.size(), " clients beyond maxmemory-clients, such as id=", gone[0]->info().id,
+                                     " addr=", gone[0]->info().address));
+  loop_->dispatcher().services().stats.OnEvictedClients(gone.size());
 }
 
 std::string Connection::Describe() const {

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "protocol/resp/parser.h"
 #include "server/admin/settings.h"
 #include "server/net/asio.h"
@@ -36,11 +37,16 @@
 
 namespace idemd::server {
 
+class TlsStream;
+
 class Connection final : public Peer {
  public:
   // Takes over `fd`, which is non-blocking. `settings` as in the loop's services.
   Connection(std::shared_ptr<Loop> loop, Settings& settings, Clients& clients, int fd);
   ~Connection() override;
+  // Before Start(): what comes is TLS. Whoever gets through the handshake is told `refusal`, which lives for ever, and
+  // sent away; unless it is empty.
+  void UseTls(std::unique_ptr<TlsStream> tls, absl::string_view refusal);
 
   // --- loop thread
   void Start();
@@ -88,19 +94,24 @@ class Connection final : public Peer {
 
   void StartRead();
   void OnRead(const ErrorCode& error, size_t n);
+  void OnInput();
   void OnEndOfInput();
+  void FreeBuffers();
   void Park();
   void Turn();
   bool ExecuteBatch();
   bool CutAtHttp();
   void NoteLogin();
+  void NoteMemory();
   void CloseStranger();
+  bool IsTlsHello() const;
   void AfterTurn();
   void AwaitEndOfWait();
   void RefuseProtocol();
   void Flush();
   void Hold(absl::string_view bytes, storage::Lsn need);
   void SendOut();
+  void SendBytes();
   void StartWrite();
   void NoteQueue();
   void OnWritten(const ErrorCode& error, size_t n);
@@ -108,6 +119,15 @@ class Connection final : public Peer {
   void CloseWhenSent(bool linger);
   void EndOutput();
   void Close();
+  // connection_tls.cc
+  bool InHandshake() const;
+  void StartTlsRead();
+  void OnTlsReadable(const ErrorCode& error);
+  void TakeSealed(absl::string_view sealed);
+  void FailHandshake(absl::string_view why);
+  bool SealOut();
+  bool SealToQueue(absl::string_view bytes);
+  void SayEndOfTls();
   void ShowBuffers(size_t query_bytes);
   protocol::ParserLimits Limits() const;
   std::string Describe() const;
@@ -117,6 +137,8 @@ class Connection final : public Peer {
   Clients& clients_;
   int fd_;  // until Start() gives it to socket_; -1 afterwards
   std::optional<StreamSocket> socket_;
+  std::unique_ptr<TlsStream> tls_;  // null: plain
+  absl::string_view refusal_;
   std::unique_ptr<Timer> patience_;  // rings when a wait is over by itself; made when the first such wait begins
   Session session_;
   protocol::Parser parser_;
@@ -131,6 +153,7 @@ class Connection final : public Peer {
   std::vector<HeldUpTo> held_up_to_;
   bool in_held_list_ = false;  // of the loop
   size_t place_ = 0;
+  uint64_t noted_bytes_ = 0;  // see NoteMemory()
   int64_t over_soft_limit_since_ms_ = 0;  // 0: it is not
   uint32_t last_read_tick_ = 0;
   uint32_t linger_until_tick_ = 0;

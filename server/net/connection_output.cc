@@ -94,6 +94,11 @@ bool Connection::ReleaseHeld(storage::Lsn released) {
 
 // Sends the loop's output, and queues what the socket does not take.
 void Connection::SendOut() {
+  if (tls_ == nullptr || SealOut()) SendBytes();
+}
+
+// As it is, that is, sealed if it is to be.
+void Connection::SendBytes() {
   std::string& out = loop_->out;
   size_t sent = 0;
   if (queue_.empty()) {
@@ -130,6 +135,7 @@ void Connection::NoteQueue() {
   const size_t full = stranger_ ? kStrangerFullBytes : kQueueFullBytes;
   if (bytes > full) output_full_ = true;
   if (bytes <= full / 2) output_full_ = false;
+  NoteMemory();
 }
 
 void Connection::OnWritten(const ErrorCode& error, size_t n) {
@@ -169,7 +175,7 @@ bool Connection::Take(const std::shared_ptr<const std::string>& bytes, storage::
     });
     return false;
   }
-  if (!serving()) return false;
+  if (!serving() || InHandshake()) return false;
   if (while_true == nullptr)
     pushed_ = true;
   else if (!while_true->load(std::memory_order_relaxed))
@@ -179,7 +185,10 @@ bool Connection::Take(const std::shared_ptr<const std::string>& bytes, storage::
     CheckOutputLimits(SteadyMs());
     return false;
   }
-  queue_.AppendShared(bytes);
+  if (tls_ == nullptr)
+    queue_.AppendShared(bytes);
+  else if (!SealToQueue(*bytes))
+    return false;
   return !std::exchange(taken_, true);
 }
 
@@ -247,6 +256,7 @@ void Connection::EndOutput() {
   if (end_of_input_ || !linger_ || (!waiting && !active)) return Close();
   state_ = State::kLingering;
   linger_until_tick_ = loop_->ticks() + kLingerSeconds;
+  if (tls_ != nullptr) SayEndOfTls();
   ::shutdown(socket_->native_handle(), SHUT_WR);
   buffer_.Clear();
   parser_ = protocol::Parser();

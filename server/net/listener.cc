@@ -17,6 +17,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/net/tls_context.h"
 
 namespace idemd::server {
 namespace {
@@ -99,8 +100,8 @@ std::string NameOf(const sockaddr_storage& address, bool* loopback) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ListeningSocket>> ListenTcp(const Settings& settings) {
-  const int64_t port = settings.port.load(std::memory_order_relaxed);
+absl::StatusOr<std::vector<ListeningSocket>> ListenTcp(const Settings& settings, bool tls) {
+  const int64_t port = tls ? TlsNumber(settings, "tls-port") : settings.port.load(std::memory_order_relaxed);
   std::vector<ListeningSocket> sockets;
   if (port == 0) return sockets;
   for (const std::string& word : settings.bind()) {
@@ -110,13 +111,13 @@ absl::StatusOr<std::vector<ListeningSocket>> ListenTcp(const Settings& settings)
     std::string problem;
     const int fd = ListenAt(host, port, Backlog(settings), &error, &problem);
     if (fd >= 0) {
-      sockets.push_back({fd, false, absl::StrCat(host, ":", port)});
+      sockets.push_back({fd, false, tls, absl::StrCat(host, ":", port)});
       continue;
     }
     if (optional && IsMissing(error)) continue;
     CloseAll(sockets);
-    return absl::UnavailableError(absl::StrCat("Could not create server TCP listening socket ",
-                                               host, ":", port, ": ", problem));
+    return absl::UnavailableError(absl::StrCat("Could not create server ", tls ? "TLS" : "TCP",
+                                               " listening socket ", host, ":", port, ": ", problem));
   }
   return sockets;
 }
@@ -136,7 +137,7 @@ absl::StatusOr<ListeningSocket> ListenUnix(const Settings& settings, absl::strin
   const auto mode = static_cast<mode_t>(settings.unixsocketperm.load(std::memory_order_relaxed));
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
       (mode == 0 || chmod(file.c_str(), mode) == 0) && listen(fd, Backlog(settings)) == 0) {
-    return ListeningSocket{fd, true, file};
+    return ListeningSocket{fd, true, false, file};
   }
   const int error = errno;
   close(fd);

@@ -14,6 +14,7 @@ namespace idemd::server {
 struct ListeningSocket {
   int fd = -1;
   bool unix_socket = false;
+  bool tls = false;
   std::string name;  // "127.0.0.1:6379", "/run/idemd.sock"
 };
 
@@ -25,9 +26,9 @@ struct Accepted {
   bool from_this_machine = false;
 };
 
-// Opens a socket per address of `bind` on `port`, nothing when the port is 0. An address after '-'
-// may be missing on this machine. On error none stays open.
-absl::StatusOr<std::vector<ListeningSocket>> ListenTcp(const Settings& settings);
+// Opens a socket per address of `bind` on `port`, or `tls-port`, nothing when the port is 0. An address
+// after '-' may be missing on this machine. On error none stays open.
+absl::StatusOr<std::vector<ListeningSocket>> ListenTcp(const Settings& settings, bool tls);
 // Opens the Unix socket, in place of a file that an earlier process left there.
 absl::StatusOr<ListeningSocket> ListenUnix(const Settings& settings, absl::string_view path);
 

@@ -58,6 +58,15 @@ void Loop::Remove(Connection& connection) {
   CheckStopped();
 }
 
+bool Loop::NoteGrowth(uint64_t bytes, uint64_t limit_bytes) {
+  constexpr uint64_t kStepBytes = 16 * 1024;
+  const auto loops = static_cast<uint64_t>(dispatcher_.services().settings.io_threads.load(std::memory_order_relaxed));
+  grown_bytes_ += bytes;
+  if (grown_bytes_ < std::max(kStepBytes, limit_bytes / 16 / std::max<uint64_t>(loops, 1))) return false;
+  grown_bytes_ = 0;
+  return true;
+}
+
 void Loop::Need(storage::Lsn need) {
   need_ = std::max(need_, need);
   if (release_posted_) return;

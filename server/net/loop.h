@@ -79,6 +79,9 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void AfterTurn(std::function<void()> work) { after_turn_.push_back(std::move(work)); }
   void RunAfterTurn();
 
+  // Connections have come to hold `bytes` more: whether that is enough since the last time it was to look at all of them.
+  bool NoteGrowth(uint64_t bytes, uint64_t limit_bytes);
+
   // Gives back the memory of a request with very many words. Called between turns.
   void TrimBatch() {
     if (batch.words.capacity() > kBatchWordsKept) batch = protocol::Batch();
@@ -87,6 +90,13 @@ class Loop : public std::enable_shared_from_this<Loop> {
   // One turn's requests and replies. Both are empty between turns.
   protocol::Batch batch;
   std::string out;
+  // For TLS, and only within one call: what came from a socket, and what is on its way into one.
+  static constexpr size_t kSealedInputBytes = 64 * 1024;
+  char* sealed_input() {
+    if (sealed_input_ == nullptr) sealed_input_.reset(new char[kSealedInputBytes]);
+    return sealed_input_.get();
+  }
+  std::string sealed;
 
  private:
   static constexpr size_t kBatchWordsKept = 64 * 1024;
@@ -117,6 +127,8 @@ class Loop : public std::enable_shared_from_this<Loop> {
   size_t next_errand_ = 0;                          // of running_
   std::vector<std::shared_ptr<Connection>> taken_;  // those that took bytes and have not sent them yet
   uint32_t ticks_ = 0;
+  uint64_t grown_bytes_ = 0;
+  std::unique_ptr<char[]> sealed_input_;  // made for the first TLS connection
   bool stopping_ = false;
   bool serving_meanwhile_ = false;
   std::vector<std::function<void()>> after_turn_;

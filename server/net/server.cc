@@ -14,13 +14,16 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "protocol/errors.h"
 #include "server/admin/log.h"
 #include "server/admin/settings.h"
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/net/connection.h"
+#include "server/net/tls_stream.h"
 
 namespace idemd::server {
 namespace {
@@ -46,9 +49,19 @@ constexpr absl::string_view kDenied =
 
 // Best effort: the socket is new, so its buffer is empty.
 void Refuse(int fd, absl::string_view text) {
-  [[maybe_unused]] const ssize_t sent =
-      send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (!text.empty()) {
+    [[maybe_unused]] const ssize_t sent =
+        send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
   close(fd);
+}
+
+// Of maxmemory-clients: "10%" is that share of `whole`.
+uint64_t BytesOrShare(absl::string_view text, uint64_t whole) {
+  uint64_t number = 0;  // the setting has been read: it is one
+  const bool share = absl::ConsumeSuffix(&text, "%");
+  (void)absl::SimpleAtoi(text, &number);
+  return share ? whole / 100 * number : number;
 }
 
 }  // namespace
@@ -59,7 +72,7 @@ Server::Acceptor::Acceptor(IoContext& context, ListeningSocket listening)
 Server::Server(Services& services)
     : services_(services), work_(boost::asio::make_work_guard(control_)), signals_(control_) {
   services_.settings.OnChange({"port"}, [this] {
-    return OnControlThread(&Server::ListenAgain).ok()
+    return OnControlThread(&Server::ListenPlain).ok()
                ? absl::OkStatus()
                : absl::UnavailableError("Unable to listen on this port. Check server logs.");
   });
@@ -67,6 +80,25 @@ Server::Server(Services& services)
     return OnControlThread(&Server::ListenAgain).ok()
                ? absl::OkStatus()
                : absl::UnavailableError("Failed to bind to specified addresses.");
+  });
+  // Before the one that listens: tls-port is among them because it asks for a context.
+  services_.settings.OnChange(
+      {"tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients",
+       "tls-protocols", "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching",
+       "tls-session-cache-size", "tls-session-cache-timeout", "tls-dh-params-file", "tls-port"},
+      [this] {
+        return OnControlThread(&Server::RenewTls).ok()
+                   ? absl::OkStatus()
+                   : absl::UnavailableError("Unable to update TLS configuration. Check server logs.");
+      });
+  services_.settings.OnChange({"tls-port"}, [this] {
+    return OnControlThread(&Server::ListenTls).ok()
+               ? absl::OkStatus()
+               : absl::UnavailableError("Unable to listen on this port. Check server logs.");
+  });
+  services_.settings.OnChange({"maxmemory", "maxmemory-clients"}, [this] {
+    LimitClientMemory();
+    return absl::OkStatus();
   });
   services_.settings.OnChange({"maxclients"},
                               [this] { return OnControlThread(&Server::FitOpenFiles); });
@@ -78,13 +110,23 @@ Server::~Server() {
   Run();
 }
 
+void Server::LimitClientMemory() {
+  Settings& settings = services_.settings;
+  const auto whole = static_cast<uint64_t>(settings.maxmemory_bytes.load(std::memory_order_relaxed));
+  const uint64_t limit = BytesOrShare(settings.Text("maxmemory-clients"), whole);
+  settings.maxmemory_clients_bytes.store(limit, std::memory_order_relaxed);
+  if (limit != 0) services_.stats.OnEvictedClients(services_.clients.Evict(limit).size());
+}
+
 absl::Status Server::Start() {
+  LimitClientMemory();
   if (absl::Status status = FitOpenFiles(); !status.ok()) return status;
+  if (!RenewTls().ok()) return absl::FailedPreconditionError("Failed to configure TLS. Check logs for more info.");
   if (absl::Status status = ListenAgain(); !status.ok()) return status;
   if (const std::string path = services_.settings.Text("unixsocket"); !path.empty()) {
     absl::StatusOr<ListeningSocket> socket = ListenUnix(services_.settings, path);
     if (!socket.ok()) {
-      CloseAcceptors(true);
+      CloseAcceptors([](const ListeningSocket&) { return true; });
       return socket.status();
     }
     acceptors_.push_back(std::make_shared<Acceptor>(control_, *std::move(socket)));
@@ -151,10 +193,16 @@ absl::Status Server::FitOpenFiles() {
   return absl::OkStatus();
 }
 
-// Closes the TCP sockets and opens those that the settings ask for.
 absl::Status Server::ListenAgain() {
-  CloseAcceptors(false);
-  absl::StatusOr<std::vector<ListeningSocket>> sockets = ListenTcp(services_.settings);
+  absl::Status status = ListenPlain();
+  if (status.ok()) status = ListenTls();
+  return status;
+}
+
+// Closes the TCP sockets of one kind and opens those that the settings ask for.
+absl::Status Server::Listen(bool tls) {
+  CloseAcceptors([tls](const ListeningSocket& socket) { return !socket.unix_socket && socket.tls == tls; });
+  absl::StatusOr<std::vector<ListeningSocket>> sockets = ListenTcp(services_.settings, tls);
   if (!sockets.ok()) {
     LogWarning(absl::StrCat("Warning: ", sockets.status().message()));
     return sockets.status();
@@ -166,9 +214,21 @@ absl::Status Server::ListenAgain() {
   return absl::OkStatus();
 }
 
-void Server::CloseAcceptors(bool unix_sockets_too) {
+// Reads the files again. Where something is wrong with them, new connections get what they got before.
+absl::Status Server::RenewTls() {
+  if (TlsNumber(services_.settings, "tls-port") == 0) return absl::OkStatus();
+  absl::StatusOr<TlsContext> context = MakeTlsContext(services_.settings);
+  if (!context.ok()) {
+    LogWarning(context.status().message());
+    return context.status();
+  }
+  tls_context_ = *std::move(context);
+  return absl::OkStatus();
+}
+
+void Server::CloseAcceptors(absl::FunctionRef<bool(const ListeningSocket&)> which) {
   const auto closes = [&](const std::shared_ptr<Acceptor>& acceptor) {
-    if (acceptor->socket.unix_socket && !unix_sockets_too) return false;
+    if (!which(acceptor->socket)) return false;
     ErrorCode ignored;
     acceptor->descriptor.close(ignored);
     acceptor->retry.cancel();
@@ -225,18 +285,30 @@ void Server::Admit(const ListeningSocket& listening, const Accepted& accepted) {
   if (static_cast<int64_t>(services_.clients.count()) >=
       settings.maxclients.load(std::memory_order_relaxed)) {
     services_.stats.OnRejectedConnection();
-    return Refuse(accepted.fd, absl::StrCat("-", protocol::errors::kMaxClients, "\r\n"));
+    // Before a handshake, nothing can be said to a TLS client.
+    const std::string text = absl::StrCat("-", protocol::errors::kMaxClients, "\r\n");
+    return Refuse(accepted.fd, listening.tls ? "" : text);
   }
-  if (!accepted.from_this_machine && settings.protected_mode.load(std::memory_order_relaxed) &&
-      !settings.has_password.load(std::memory_order_relaxed)) {
+  const bool denied = !accepted.from_this_machine && settings.protected_mode.load(std::memory_order_relaxed) &&
+                      !settings.has_password.load(std::memory_order_relaxed);
+  if (denied) {
     services_.stats.OnRejectedConnection();
-    return Refuse(accepted.fd, kDenied);
+    if (!listening.tls) return Refuse(accepted.fd, kDenied);
+  }
+  std::unique_ptr<TlsStream> tls;
+  if (listening.tls) {
+    tls = TlsStream::Accept(tls_context_);
+    if (tls == nullptr) {
+      LogWarning(absl::StrCat("Out of memory for the TLS connection of ", accepted.address));
+      return Refuse(accepted.fd, "");
+    }
   }
   if (!listening.unix_socket)
     SetKeepalive(accepted.fd, settings.tcp_keepalive_s.load(std::memory_order_relaxed));
   const std::shared_ptr<Loop>& loop = loops_[next_loop_++ % loops_.size()];
   const auto connection =
       std::make_shared<Connection>(loop, settings, services_.clients, accepted.fd);
+  if (tls != nullptr) connection->UseTls(std::move(tls), denied ? kDenied : "");
   ClientInfo& info = connection->info();
   info.id = services_.clients.NextId();
   info.address = accepted.address;
@@ -283,7 +355,7 @@ void Server::Stop() {
 void Server::StopNow() {
   if (stopping_) return;
   stopping_ = true;
-  CloseAcceptors(true);
+  CloseAcceptors([](const ListeningSocket&) { return true; });
   const auto deadline = std::chrono::steady_clock::now() + kStopTime;
   const auto one_ended = [this] {
     boost::asio::post(control_, [this] {

@@ -2,7 +2,7 @@
 //
 // The thread in Run() is the control thread: it accepts, deals connections out to the loops in
 // turn, and takes signals. A connection stays with its loop. Threads   Start(), Run() and the
-// destructor: one thread. Stop() from any. Settings hooks (port, bind, maxclients) from
+// destructor: one thread. Stop() from any. Settings hooks (port, bind, maxclients, TLS) from
 //           any: they hand their work to the control thread and wait for it.
 #pragma once
 
@@ -14,11 +14,13 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/commands/dispatch.h"
 #include "server/net/asio.h"
 #include "server/net/listener.h"
 #include "server/net/loop.h"
+#include "server/net/tls_context.h"
 
 namespace idemd::server {
 
@@ -37,10 +39,10 @@ class Server {
   void HandleSignals(std::function<void(int number)> told);
   // Serves until Stop(), then until all connections are finished.
   void Run();
-  // Begins a graceful stop: no new connections; what was read is executed, answered and sent,
-  // within a few seconds.
   // Any thread: the log has got further, so held replies may leave.
   void OnReleased();
+  // Begins a graceful stop: no new connections; what was read is executed, answered and sent,
+  // within a few seconds.
   void Stop();
   // On a loop's thread, in the middle of a connection's turn: serves the loop's other connections for a moment. Elsewhere
   // nothing.
@@ -54,14 +56,19 @@ class Server {
     Timer retry;
   };
 
+  void LimitClientMemory();
   absl::Status FitOpenFiles();
+  absl::Status Listen(bool tls);
+  absl::Status ListenPlain() { return Listen(false); }
+  absl::Status ListenTls() { return Listen(true); }
   absl::Status ListenAgain();
+  absl::Status RenewTls();
   absl::Status OnControlThread(absl::Status (Server::*work)());
   void WaitForSignal();
   void WaitForConnections(std::shared_ptr<Acceptor> acceptor);
   void AcceptAll(const std::shared_ptr<Acceptor>& acceptor);
   void Admit(const ListeningSocket& listening, const Accepted& accepted);
-  void CloseAcceptors(bool unix_sockets_too);
+  void CloseAcceptors(absl::FunctionRef<bool(const ListeningSocket&)> which);
   void StopNow();
 
   Services& services_;
@@ -70,6 +77,7 @@ class Server {
   boost::asio::basic_signal_set<Executor> signals_;
   std::function<void(int)> on_signal_;
   std::vector<std::shared_ptr<Acceptor>> acceptors_;  // control thread
+  TlsContext tls_context_;                            // control thread; null until there is a tls-port
   std::vector<std::shared_ptr<Loop>> loops_;
   size_t next_loop_ = 0;
   size_t loops_running_ = 0;

@@ -251,4 +251,21 @@ std::vector<std::string> PubSub::Channels(ChannelSpace space, const absl::string
   return names;
 }
 
+void PubSub::ForEachSubscription(Each each) {
+  const auto visit = [&](Topic& topic, bool pattern) {
+    storage::MutexLock lock(topic.mutex);
+    for (const std::shared_ptr<Subscription>& subscription : topic.subscribers) {
+      if (const std::shared_ptr<Peer> peer = subscription->peer.lock(); peer != nullptr) each(topic.name, pattern, *peer);
+    }
+  };
+  for (Parts* parts : {&plain_, &shard_}) {
+    for (Part& part : parts->parts) {
+      storage::MutexLock lock(part.mutex);
+      for (const auto& [name, topic] : part.topics) visit(*topic, false);
+    }
+  }
+  storage::MutexLock lock(patterns_mutex_);
+  for (const auto& [name, topic] : patterns_) visit(*topic, true);
+}
+
 }  // namespace idemd::server

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "server/pubsub/subscription.h"
 #include "server/session.h"
@@ -62,6 +63,9 @@ class PubSub {
   size_t channels(ChannelSpace space) const { return PartsOf(space).topics.load(std::memory_order_relaxed); }
   size_t patterns() const { return pattern_count_.load(std::memory_order_relaxed); }
   size_t Subscribers(ChannelSpace space, absl::string_view channel);
+  // Calls `each` for every subscription, under locks.
+  using Each = absl::FunctionRef<void(absl::string_view name, bool pattern, Peer& peer)>;
+  void ForEachSubscription(Each each);
   // Those that match the pattern; null: all.
   std::vector<std::string> Channels(ChannelSpace space, const absl::string_view* pattern);
 

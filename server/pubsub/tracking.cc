@@ -156,8 +156,26 @@ void Tracking::Disable(Session& session) {
   info.tracking_broken.store(false, std::memory_order_relaxed);
   info.redirect.store(-1, std::memory_order_relaxed);
   tracker->opt_in = tracker->opt_out = tracker->caching = false;
-  clients_.fetch_sub(1);
+  // From now on nobody hears of changes, nor that all keys are gone: what is remembered would stay for ever.
+  if (clients_.fetch_sub(1) == 1) ForgetThoseOff();
   ClientsChanged();
+}
+
+// Only what clients that do not track have read: another may begin to in this very moment.
+void Tracking::ForgetThoseOff() {
+  for (Part& part : parts_) {
+    storage::MutexLock lock(part.mutex);
+    for (auto it = part.readers.begin(); it != part.readers.end();) {
+      const size_t gone = std::erase_if(it->second, [](const std::shared_ptr<Tracker>& tracker) {
+        return !tracker->on.load(std::memory_order_relaxed);
+      });
+      items_.fetch_sub(gone, std::memory_order_relaxed);
+      const auto here = it++;
+      if (!here->second.empty()) continue;
+      part.readers.erase(here);
+      keys_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
 }
 
 void Tracking::ClientsChanged() {

@@ -118,6 +118,7 @@ class Tracking final {
   void Flushed(storage::Lsn need, Session* from);
   void Broadcast(absl::Span<const storage::Event> events, storage::Lsn need, Session* from);
   void KeepLimit();
+  void ForgetThoseOff();
   void ClientsChanged();
 
   std::array<Part, kParts> parts_;

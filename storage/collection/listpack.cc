@@ -99,6 +99,28 @@ bool ReadHead(const char* at, size_t room, Head* head) {
   }
 }
 
+// Seven bits a byte, to be read backwards: the last byte is the lowest and all others have the top bit set.
+// (The limits are the format's; each is one less than it could be.)
+size_t BacklenBytes(uint64_t size) {
+  if (size < 128) return 1;
+  if (size < 16383) return 2;
+  if (size < 2097151) return 3;
+  return size < 268435455 ? 4 : 5;
+}
+
+bool IsShortText(uint8_t first) { return first >= 0x80 && first < 0xc0; }
+
+// How many bytes there are to the next element. Of small ones the back-length is one byte.
+size_t Step(const char* at, const char* end) {
+  const uint8_t first = ByteAt(at);
+  if (first < 0x80) return 2;
+  if (IsShortText(first)) return 2 + (first & 0x3f);
+  Head head;
+  ReadHead(at, static_cast<size_t>(end - at), &head);
+  const size_t body = head.head + head.text;
+  return body + BacklenBytes(body);
+}
+
 // Writes the front of an element to `out`.
 Head MakeNumberHead(int64_t n, char* out) {
   Head head;
@@ -155,15 +177,6 @@ Head MakeHead(absl::string_view text, char* out) {
 
 Head MakeHead(const Listpack::Value& value, char* out) {
   return value.is_number ? MakeNumberHead(value.number, out) : MakeHead(value.text, out);
-}
-
-// Seven bits a byte, to be read backwards: the last byte is the lowest and all others have the top bit set.
-// (The limits are the format's; each is one less than it could be.)
-size_t BacklenBytes(uint64_t size) {
-  if (size < 128) return 1;
-  if (size < 16383) return 2;
-  if (size < 2097151) return 3;
-  return size < 268435455 ? 4 : 5;
 }
 
 void PutBacklen(uint64_t size, char* at, size_t bytes) {
@@ -256,10 +269,7 @@ size_t Listpack::ElementBytes(absl::string_view text) {
 }
 
 uint32_t Listpack::ElementSize(At at) const {
-  Head head;
-  ReadHead(data_.get() + at, size() - at, &head);
-  const size_t body = head.head + head.text;
-  return static_cast<uint32_t>(body + BacklenBytes(body));
+  return static_cast<uint32_t>(Step(data_.get() + at, data_.get() + size()));
 }
 
 Listpack::At Listpack::First() const { return End() == kHeaderBytes ? kNone : static_cast<At>(kHeaderBytes); }
@@ -319,15 +329,29 @@ bool Listpack::Equals(At at, absl::string_view text) const {
 }
 
 Listpack::At Listpack::Find(At from, absl::string_view text, size_t skip) const {
+  if (from == kNone) return kNone;
+  const char* at = data_.get() + from;
+  const char* const end = data_.get() + End();
   int64_t number = 0;
+  // Most texts are ruled out by their length or their last byte.
+  const size_t size = text.size();
+  const char last = text.empty() ? '\0' : text.back();
   const bool is_number = ReadCanonicalInt64(text, &number);
-  for (At at = from; at != kNone; at = Next(at)) {
-    const Value value = Get(at);
-    if (value.is_number ? is_number && value.number == number : value.text == text) return at;
-    for (size_t i = 0; i < skip && at != kNone; ++i) at = Next(at);
-    if (at == kNone) break;
+  while (true) {
+    const uint8_t first = ByteAt(at);
+    bool found = false;
+    if (IsShortText(first)) [[likely]] {
+      found = (first & 0x3f) == size && (size == 0 || (at[size] == last && std::memcmp(at + 1, text.data(), size) == 0));
+    } else {
+      const Value value = Get(static_cast<At>(at - data_.get()));
+      found = value.is_number ? is_number && value.number == number : value.text == text;
+    }
+    if (found) return static_cast<At>(at - data_.get());
+    for (size_t i = 0; i <= skip; ++i) {
+      at += Step(at, end);
+      if (at == end) return kNone;
+    }
   }
-  return kNone;
 }
 
 // Moves what stands from `from` to the end to `to`, and makes the allocation fit.

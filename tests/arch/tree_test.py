@@ -30,7 +30,7 @@ ARROWS = {
                          "storage/collection/", "storage/value/hyperloglog.h",
                          "storage/snapshot/rdb_reader.h", "storage/snapshot/rdb_writer.h", "storage/snapshot/rdb_functions.h", "server/session.h", "server/clients.h", "server/version.h",
                          "server/check.h", "server/steady_time.h",
-                         "server/pubsub/", "storage/events.h", "server/admin/", "server/script/"], ["absl/"]),
+                         "server/pubsub/", "storage/events.h", "server/admin/", "server/acl/", "server/script/"], ["absl/"]),
     # Messages are encoded once for all who get them, and leave through Peer.
     "server/pubsub": (["protocol/", "storage/effect.h", "storage/events.h", "storage/sync/mutex.h", "server/session.h",
                        "server/clients.h"], ["absl/"]),
@@ -41,10 +41,12 @@ ARROWS = {
     # Locks are storage/sync/mutex.h everywhere. Settings are read with the numbers, patterns and quotes of requests.
     "server/admin": (["storage/stats.h", "storage/sync/mutex.h", "protocol/number.h", "protocol/glob.h",
                       "protocol/resp/split.h"], ["absl/", "openssl/"]),
+    # Users and rights: who calls tells it what commands there are.
+    "server/acl": (["protocol/glob.h", "storage/sync/mutex.h", "server/check.h", "server/admin/password.h"], ["absl/"]),
     "server/net": (["protocol/", "server/session.h", "server/steady_time.h", "server/clients.h", "server/commands/dispatch.h",
                     "server/commands/outbound.h", "server/admin/settings.h", "server/admin/stats.h", "server/admin/log.h",
                     "storage/sync/mutex.h"],
-                   ["absl/", "boost/", "sys/", "netinet/", "arpa/"]),
+                   ["absl/", "boost/", "openssl/", "sys/", "netinet/", "arpa/"]),
 }
 FREE = ("server/main.cc", "tests/", "bench/", "examples/")
 KNOWN_TOP = {"server", "storage", "protocol", "tests", "bench", "examples"}

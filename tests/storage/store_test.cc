@@ -192,6 +192,21 @@ TEST_F(StoreTest, FlushEmptiesOneDatabaseOrAll) {
   EXPECT_EQ(Get("k5", 1), "again");
 }
 
+// Save points count with the number of changes (its difference), whatever CONFIG RESETSTAT does.
+TEST_F(StoreTest, ResetCountersBeginAtZeroButChangesGoOn) {
+  Set("a", "1");
+  Get("a");
+  Get("b");
+  StorageStats& stats = store_.stats();
+  EXPECT_EQ(stats.Get(StorageStats::kHits), 1u);
+  stats.Reset();
+  EXPECT_EQ(stats.Get(StorageStats::kHits), 0u);
+  EXPECT_EQ(stats.Get(StorageStats::kMisses), 0u);
+  EXPECT_EQ(stats.Get(StorageStats::kChanges), 1u);
+  Get("a");
+  EXPECT_EQ(stats.Get(StorageStats::kHits), 1u);
+}
+
 TEST_F(StoreTest, MemoryGoesBackWhenKeysGo) {
   const uint64_t empty = store_.memory_bytes();
   for (int i = 0; i < 10'000; ++i) Set(absl::StrCat("key:", i), std::string(200, 'x'));

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -61,6 +62,17 @@ inline bool HasRedisServer() {
   for (const absl::string_view folder : absl::StrSplit(path, ':'))
     if (access(absl::StrCat(folder, "/redis-server").c_str(), X_OK) == 0) return true;
   return false;
+}
+
+// Whether that is a Redis 7.0, whose bytes ours are compared with: later ones write some things in another way.
+inline bool HasRedis70() {
+  if (!HasRedisServer()) return false;
+  FILE* const pipe = popen("redis-server --version", "r");
+  if (pipe == nullptr) return false;
+  std::string text(200, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), pipe));
+  pclose(pipe);
+  return text.find(" v=7.0.") != std::string::npos;
 }
 
 class RedisProcess {

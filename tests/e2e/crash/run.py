@@ -319,9 +319,12 @@ class World:
         return min(good, rounds - 1), "\n".join(lines)
 
 
+TURNS_MAX = 30  # mostly one or two are enough; whether a turn meets the fault is a matter of luck
+
+
 def control(options, name, seed, policy, only, **parts):
     """A fault of the kind that this suite is for: true when it was noticed within some rounds."""
-    for turn in range(6):
+    for turn in range(TURNS_MAX):
         world = World(options, policy, seed + turn, **parts)
         _, problem = world.run(4, lambda kind: None, only)
         world.place.remove()

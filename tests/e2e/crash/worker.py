@@ -330,7 +330,10 @@ class Worker(threading.Thread):
         if isinstance(replies[-1], Error):
             self.refused += 1
             return
-        op.took(replies[-1])
+        try:
+            op.took(replies[-1])
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # a reply of another shape than the right one has
+            self.check(op, False, replies[-1])
         self.k.keys.update(op.after)
         self.k.touched.update(op.after)
         for key, state in op.after.items():

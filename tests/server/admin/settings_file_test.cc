@@ -240,5 +240,30 @@ TEST(SettingsPage, HelpNamesEverySettingOfOurs) {
     EXPECT_THAT(help, HasSubstr(name));
 }
 
+TEST_F(SettingsFile, LinesWithUsersAreKeptEachNameOnce) {
+  Settings settings;
+  ASSERT_TRUE(settings.LoadText("user a on \"~x y\" (+get ~z)\nport 1\nuser b\n").ok());
+  EXPECT_EQ(settings.users(),
+            (std::vector<std::vector<std::string>>{{"a", "on", "~x y", "(+get", "~z)"}, {"b"}}));
+  Settings twice;
+  const absl::Status status = twice.LoadText("user a\nuser a off\n");
+  EXPECT_NE(status.message().find("Error in user declaration 'a': Duplicate user found."), std::string::npos);
+  EXPECT_FALSE(Settings().LoadText("user\n").ok());
+}
+
+TEST_F(SettingsFile, RewritePutsTheUsersInPlaceOfTheirLines) {
+  const std::string path = Write("users.conf", "user a on\nport 1\nuser b\n");
+  Settings settings;
+  ASSERT_TRUE(settings.Load({path}).ok());
+  std::vector<std::string> lines = {"user c on"};
+  settings.RewriteUsersFrom([&lines] { return lines; });
+  ASSERT_TRUE(settings.Rewrite().ok());
+  EXPECT_EQ(Read(path).substr(0, 18), "user c on\nport 1\n\n");
+  lines = {"user c off", "user d on"};
+  ASSERT_TRUE(settings.Rewrite().ok());
+  EXPECT_NE(Read(path).find("user c off\nport 1\n"), std::string::npos);
+  EXPECT_NE(Read(path).find("\nuser d on\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace idemd::server

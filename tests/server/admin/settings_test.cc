@@ -174,7 +174,6 @@ TEST(SettingsText, NamesWhatItTookButDoesNotDo) {
   EXPECT_THAT(
       settings.warnings(),
       ElementsAre(HasSubstr("'daemonize yes' has no effect"),
-                  HasSubstr("'maxmemory-policy allkeys-lru' has no effect"),
                   HasSubstr("'rdbcompression no' has no effect"),
                   HasSubstr("'aof-use-rdb-preamble no' has no effect"), HasSubstr("hz, repl-timeout")));
   // The effective values.
@@ -360,11 +359,12 @@ TEST(ConfigSet, SaysWhatHasNoEffect) {
   const std::pair<absl::string_view, absl::string_view> pairs[] = {
       {"rdbcompression", "no"},
       {"maxmemory-policy", "allkeys-lfu"},
+      {"no-appendfsync-on-rewrite", "yes"},
       {"timeout", "3"},
       {"save", ""}};
   ASSERT_TRUE(settings.Set(pairs, {}, &warnings).ok());
   EXPECT_THAT(warnings,
-              ElementsAre(HasSubstr("'rdbcompression'"), HasSubstr("'maxmemory-policy'")));
+              ElementsAre(HasSubstr("'rdbcompression'"), HasSubstr("'no-appendfsync-on-rewrite'")));
 }
 
 TEST(ConfigSet, ProtectedSettingsNeedLeave) {

@@ -74,6 +74,15 @@ TEST_F(DumpCommandsTest, LifetimesAreRelativeOrAbsoluteAndZeroIsForEver) {
   EXPECT_NE(Do("PTTL a"), "-1");
 }
 
+TEST_F(DumpCommandsTest, TheTimeOfTheLastUseIsTakenOver) {
+  const std::string payload = storage::DumpPayload("v");
+  DoWords({"RESTORE", "a", "0", payload, "IDLETIME", "1000"});
+  EXPECT_EQ(Do("OBJECT IDLETIME a"), "1000");
+  EXPECT_EQ(DoWords({"RESTORE", "a", "0", payload, "REPLACE", "IDLETIME", "9223372036854775807"}), "OK");
+  EXPECT_EQ(Do("GET a"), "\"v\"");
+  EXPECT_EQ(Do("OBJECT IDLETIME a"), "0");
+}
+
 TEST_F(DumpCommandsTest, AnAbsoluteLifetimeInThePastDeletes) {
   const std::string payload = storage::DumpPayload("v");
   NewEffects();

@@ -226,7 +226,7 @@ TEST_F(ServerCommandsTest, WhatThereIsNotSaysSo) {
   EXPECT_THAT(Run("DEBUG SLEEP 0"), StartsWith("-ERR DEBUG command not allowed."));
 }
 
-TEST_F(ServerCommandsTest, AclKnowsOneUser) {
+TEST_F(ServerCommandsTest, AclKnowsTheDefaultUserAndCategories) {
   EXPECT_EQ(Run("ACL WHOAMI"), "$7\r\ndefault\r\n");
   EXPECT_EQ(Run("ACL LIST"), "*1\r\n" + Bulk("user default on nopass ~* &* +@all"));
   Set("requirepass", "abc");
@@ -241,7 +241,6 @@ TEST_F(ServerCommandsTest, AclKnowsOneUser) {
   EXPECT_THAT(Run("ACL GENPASS"), MatchesRegex("\\$64\r\n[0-9a-f]{64}\r\n"));
   EXPECT_THAT(Run("ACL GENPASS 5"), MatchesRegex("\\$2\r\n[0-9a-f]{2}\r\n"));
   EXPECT_THAT(Run("ACL GENPASS 4097"), StartsWith("-ERR ACL GENPASS argument"));
-  EXPECT_THAT(Run("ACL SETUSER x"), StartsWith("-ERR ACL SETUSER is not supported"));
 }
 
 }  // namespace

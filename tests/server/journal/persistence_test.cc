@@ -307,6 +307,33 @@ TEST_F(PersistenceTest, AHoleWithASyncedBatchBehindItIsRefused) {
   EXPECT_THAT(std::string(node->status.message()), HasSubstr("it was on disk"));
 }
 
+// Numbers and sums are right, and the batch is of another history all the same.
+TEST_F(PersistenceTest, ABatchBehindAnotherThanItWasWrittenBehindIsRefused) {
+  Start()->Set("first", "1");
+  const auto fork = fs_->AfterKill();
+  const auto go_on = [&](SimFs& files, const char* value) {
+    Node node(files, time_);
+    ASSERT_TRUE(node.status.ok()) << node.status;
+    node.Set("a", value);
+    node.Set("b", value);
+  };
+  go_on(*fs_, "1");
+  go_on(*fork, "2");
+  std::string name, mine, theirs;
+  for (const char* file : {"appendonly.aof.1.incr.aof", "appendonly.aof.2.incr.aof", "appendonly.aof.3.incr.aof"}) {
+    if (fs_->Contents(Path(file)) == fork->Contents(Path(file))) continue;
+    name = Path(file), mine = fs_->Contents(name), theirs = fork->Contents(name);
+  }
+  ASSERT_EQ(mine.size(), theirs.size()) << fs_->Describe();
+  const size_t second = mine.rfind("*2\r\n$4\r\nECHO\r\n");
+  ASSERT_NE(second, std::string::npos);
+  ASSERT_EQ(second, theirs.rfind("*2\r\n$4\r\nECHO\r\n"));
+  fs_->Overwrite(name, mine.substr(0, second) + theirs.substr(second));
+  const auto node = Start();
+  EXPECT_FALSE(node->status.ok());
+  EXPECT_THAT(std::string(node->status.message()), HasSubstr("does not follow"));
+}
+
 TEST_F(PersistenceTest, TimeGoesOnWhereTheLogEndedAndAJumpMeanwhileIsNotFollowed) {
   {
     auto node = Start();

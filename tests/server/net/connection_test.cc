@@ -224,10 +224,10 @@ TEST_F(ConnectionTest, HttpIsCutOff) {
   EXPECT_EQ(executed(), 0);
 }
 
-TEST_F(ConnectionTest, ATlsHelloIsRefusedAtOnce) {
+TEST_F(ConnectionTest, BytesThatNoCommandBeginsWithAreRefusedAtOnce) {
   Start();
   Client client = Connect();
-  client.Send("\x16\x03\x01");
+  client.Send("\x80\x2e\x01");
   bool closed = false;
   EXPECT_THAT(client.ReadToEnd(&closed), ::testing::StartsWith("-ERR Protocol error: expected '*' or a command"));
   EXPECT_TRUE(closed);
@@ -271,6 +271,29 @@ TEST_F(ConnectionTest, ARequestHasNoMoreWordsThanTheSetting) {
   Client client = Connect();
   client.Send("*2001\r\n");
   EXPECT_EQ(client.ReadToEnd(), "-ERR Protocol error: invalid multibulk length\r\n");
+}
+
+TEST_F(ConnectionTest, BeyondTheMemoryOfAllClientsWhoHoldsMostHasToGo) {
+  Start("maxmemory-clients 10%\nmaxmemory 10mb\n");
+  Client small = Connect();
+  small.Send("*2\r\n$4\r\nECHO\r\n$300000\r\n" + std::string(200'000, 'x'));
+  EXPECT_TRUE(Eventually([&] { return clients_.memory().normal_bytes > 200'000; }));
+  Client kept = Connect();
+  kept.Send(Request({"PING"}));
+  EXPECT_EQ(kept.Line(), "+PONG\r\n");
+  clients_.All().back()->info().no_evict = true;
+  kept.Send("*2\r\n$4\r\nECHO\r\n$3000000\r\n" + std::string(2'900'000, 'x'));
+  EXPECT_TRUE(Eventually([&] { return clients_.memory().normal_bytes > 2'900'000; }));
+  Client large = Connect();
+  large.Send("*2\r\n$4\r\nECHO\r\n$1100000\r\n");
+  std::thread sender([&] { large.Send(std::string(1'050'000, 'x')); });
+  EXPECT_TRUE(large.AtEnd());
+  sender.join();
+  EXPECT_EQ(stats_.Totals().evicted_clients, 1u);
+  small.Send(std::string(100'000, 'x') + "\r\n");
+  EXPECT_EQ(small.Read(9), "$300000\r\n");
+  kept.Send(std::string(100'000, 'x') + "\r\n");
+  EXPECT_EQ(kept.Read(10), "$3000000\r\n");
 }
 
 TEST_F(ConnectionTest, TooManyBytesOfRequestsCloseTheConnection) {

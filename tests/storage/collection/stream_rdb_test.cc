@@ -76,7 +76,7 @@ size_t Use(Stream& stream) {
 }
 
 TEST(StreamRdbTest, WhatIsWrittenIsWhatRedisWrites) {
-  if (!idemd::testing::HasRedisServer()) GTEST_SKIP() << "there is no redis-server on the PATH";
+  if (!idemd::testing::HasRedis70()) GTEST_SKIP() << "there is no redis-server 7.0 on the PATH";
   const idemd::testing::TempFolder folder;
   idemd::testing::RedisProcess redis(folder, {"--rdbcompression", "no", "--stream-node-max-entries", "7"});
   ASSERT_TRUE(redis.serves()) << redis.log();
