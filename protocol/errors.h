@@ -31,6 +31,7 @@ inline constexpr absl::string_view kNoSuchKey = "ERR no such key";
 inline constexpr absl::string_view kWrongType =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr absl::string_view kOutOfRange = "ERR index out of range";
+inline constexpr absl::string_view kNoMemory = "OOM out of memory, nothing was done";
 inline constexpr absl::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";
 inline constexpr absl::string_view kLoading = "LOADING Redis is loading the dataset in memory";

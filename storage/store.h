@@ -201,6 +201,12 @@ class Unit {
   // Marks the watches of what this unit has changed so far (Commit does too): EXEC looks at them before it begins.
   void TouchWatches();
 
+  // Grows whenever a change is begun, and is 0 when a unit begins: whoever finds it as it was may give up what he was at.
+  uint32_t marks() const { return marks_; }
+  // What the unit was about to do failed, for want of memory. Ends the process when a change was begun: nothing of the unit is
+  // in the log, so that the next start finds what was there before it.
+  void GiveUp();
+
   // Ends the unit: effects to the log, waiters of changed keys served, events told, locks released.
   void Commit() {
     if (held_ != 0 || events_ != nullptr) Finish();
@@ -256,6 +262,7 @@ class Unit {
   bool Evict(DbIndex db, const HashedKey& key, EvictionPolicy policy);
   void RemoveEmptied(Shard& shard, DbIndex db, const HashedKey& key, bool told);
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
+  // Before a change: until the log has it, nobody else may see it.
   void MarkPending(Shard& shard, uint64_t hash);
   void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "", Told told = Told::kEverybody);
   void NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command, Told told);
@@ -277,7 +284,7 @@ class Unit {
   void NoteReady(Shard& shard, const std::string& name);
   void CollectReady();
   void TellWhole(DbIndex db);
-  void Finish();
+  void Finish() noexcept;  // without memory in the middle of it the process ends
   void AppendEffects();
   void ResolveServed();
   void Unlock();
@@ -290,6 +297,7 @@ class Unit {
   int64_t now_ns_ = 0;
   Lsn need_ = kNoLsn;
   uint32_t changes_ = 0;
+  uint32_t marks_ = 0;
   bool sealed_ = false;
   bool keep_access_ = false;
   bool report_misses_ = false;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 #include "absl/strings/str_cat.h"
 #include "storage/key/shapes.h"
@@ -50,7 +51,17 @@ Subject SubjectOf(const KeyView& view) {
 }
 
 Unit::Unit(Store& store) : store_(store) {}
-Unit::~Unit() { Commit(); }
+Unit::~Unit() {
+  if (held_ == 0 && events_ == nullptr) return;
+  std::uncaught_exceptions() == 0 ? Commit() : GiveUp();
+}
+
+void Unit::GiveUp() {
+  if (marks_ != 0) Stop("out of memory in the middle of a change");
+  events_.reset();
+  borrowed_ = 0;
+  Unlock();
+}
 
 int64_t Unit::now_ns() {
   if (now_ns_ == 0) now_ns_ = store_.clock_.NowNs();
@@ -264,6 +275,7 @@ size_t BytesOf(const Item<Entry>& item) { return item.entry == nullptr ? 0 : ite
 }  // namespace
 
 void Unit::MarkPending(Shard& shard, uint64_t hash) {
+  ++marks_;
   if (store_.impl_->Logs()) shard.LsnOf(hash).store(kLsnPending, std::memory_order_release);
 }
 
@@ -480,6 +492,7 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
   const Item item = LiveItem(shard, db, key);
   if (item.entry != nullptr && item.entry->form() == EntryForm::kBuffer) {
     const size_t before = item.entry->memory_bytes();
+    item.entry->ReserveBuffer(size);
     MarkPending(shard, key.hash);
     shard.tables[db].load(std::memory_order_relaxed)->SaveBefore(key);
     item.entry->ResizeBuffer(size);

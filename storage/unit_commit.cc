@@ -7,7 +7,7 @@
 
 namespace idemd::storage {
 
-void Unit::Finish() {
+void Unit::Finish() noexcept {
   if (held_ == 0) {
     if (events_ != nullptr) [[unlikely]] TellEvents();
     return;
@@ -34,6 +34,7 @@ void Unit::Finish() {
     TellEvents();
   }
   borrowed_ = 0;
+  marks_ = 0;
   Unlock();
   if (!served_.empty()) ResolveServed();
 }

@@ -422,13 +422,30 @@ static void NoteDurationAtEnd(Context& c, const CommandSpec& spec, int64_t usec)
       });
 }
 
+// An allocation failed. Whoever has not begun to change anything is told so, and everybody goes on.
+static void AnswerNoMemory(Context& c, uint32_t marks, size_t mark) {
+  if (c.unit.marks() != marks) return c.unit.GiveUp();
+  UndoBlock(c.session);
+  c.reply.buffer().resize(mark);
+  c.reply.Error(errors::kNoMemory);
+}
+
+static inline void CallHandler(Context& c, const CommandSpec& spec, size_t mark) {
+  const uint32_t marks = c.unit.marks();
+  try {
+    spec.handler(c);
+  } catch (const std::bad_alloc&) {
+    AnswerNoMemory(c, marks, mark);
+  }
+}
+
 // Some instructions, for every command: what is rare is elsewhere.
 static inline void CallAndCount(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const std::string& out = c.reply.buffer();
   const size_t mark = out.size();
   if (*now_us == 0) *now_us = SteadyUs();
   c.unit.ReportMisses((entry.spec->flags & kReadonly) != 0);
-  entry.spec->handler(c);
+  CallHandler(c, *entry.spec, mark);
   const int64_t end_us = SteadyUs(), usec = end_us - *now_us;
   *now_us = end_us;
   const bool failed = out.size() > mark && out[mark] == '-';

@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <iterator>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -173,8 +174,17 @@ bool Connection::Postponed(std::function<void()> work) {
 void Connection::Turn() {
   const std::shared_ptr<Connection> keep = self();
   in_turn_ = true;
-  TakeTurn();
+  bool memory = true;
+  try {
+    TakeTurn();
+  } catch (const std::bad_alloc&) {
+    memory = false;
+  }
   in_turn_ = false;
+  if (!memory) [[unlikely]] {  // what was executed is whole; its reply is lost
+    LogWarning("Out of memory in a client's turn: it is closed");
+    Close();
+  }
   loop_->TrimBatch();
   if (!loop_->serving_meanwhile()) loop_->RunAfterTurn();
 }
