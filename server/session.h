@@ -132,6 +132,7 @@ enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 
 struct Session : storage::EventOrigin {
   std::shared_ptr<Peer> peer;     // never null in a server
+  int64_t turn_end_us = INT64_MAX;  // steady; from then on no further request of the connection's turn is begun
   int resp = 2;
   storage::DbIndex db = 0;
   bool authenticated = true;

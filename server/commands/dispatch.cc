@@ -324,6 +324,8 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
     }
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
+      if (now_us >= session.turn_end_us && done != first) [[unlikely]]
+        return done - first;
       reply.set_limit(out.size() + reply_bytes_max);
       const Words words = batch.words_of(batch.requests[done]);
       if (quiet && MayRunPlain(services_, prepared(i), words)) [[likely]] {

@@ -20,6 +20,7 @@
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/net/tls_stream.h"
+#include "server/steady_time.h"
 
 namespace idemd::server {
 namespace {
@@ -193,6 +194,7 @@ void Connection::Turn() {
 void Connection::TakeTurn() {
   size_t requests = 0;
   size_t bytes = 0;
+  session_.turn_end_us = SteadyUs() + loop_->turn_us();
   while (serving()) {
     protocol::Batch& batch = loop_->batch;
     batch.clear();
@@ -215,6 +217,7 @@ void Connection::TakeTurn() {
       Flush();
       return CloseWhenSent(false);
     }
+    if (turn_over_) return PostTurn();
     if (!all) break;
     if (http) {
       static LogLimit log_limit;
@@ -230,20 +233,21 @@ void Connection::TakeTurn() {
     }
     if (status == protocol::ParseStatus::kError) return RefuseProtocol();
     if (status == protocol::ParseStatus::kNeedMore) break;
-    if (requests >= kTurnRequests || bytes >= kTurnInputBytes) {
-      Flush();
-      if (!serving() || output_full_) return;
-      turn_posted_ = true;
-      loop_->Post([self = self()] {
-        self->turn_posted_ = false;
-        if (self->serving() && self->session_.waiter == nullptr && !self->output_full_)
-          self->Turn();
-      });
-      return;
-    }
+    if (requests >= kTurnRequests || bytes >= kTurnInputBytes || SteadyUs() >= session_.turn_end_us) return PostTurn();
   }
   Flush();
   AfterTurn();
+}
+
+// The turn is over and there is more to execute: behind the others.
+void Connection::PostTurn() {
+  Flush();
+  if (!serving() || output_full_) return;
+  turn_posted_ = true;
+  loop_->Post([self = self()] {
+    self->turn_posted_ = false;
+    if (self->serving() && self->session_.waiter == nullptr && !self->output_full_) self->Turn();
+  });
 }
 
 // False: the session blocked, is to be closed, or must first take its output; the rest will be
@@ -251,10 +255,13 @@ void Connection::TakeTurn() {
 bool Connection::ExecuteBatch() {
   const protocol::Batch& batch = loop_->batch;
   size_t done = 0;
+  turn_over_ = false;
   while (done < batch.requests.size()) {
     done += loop_->dispatcher().Run(session_, batch, done, kOutputBytes, loop_->out);
     if (session_.waiter != nullptr || session_.close_after_reply) break;
     if (done == batch.requests.size()) break;
+    turn_over_ = SteadyUs() >= session_.turn_end_us;
+    if (turn_over_) break;
     Flush();
     if (!serving()) return false;
     if (output_full_) break;

@@ -99,6 +99,7 @@ class Connection final : public Peer {
   void FreeBuffers();
   void Park();
   void Turn();
+  void PostTurn();
   bool ExecuteBatch();
   bool CutAtHttp();
   void NoteLogin();
@@ -164,6 +165,7 @@ class Connection final : public Peer {
   bool reading_ = false;  // a read or a wait is under way
   bool parking_ = false;  // ... and was cancelled to give back the buffer
   bool writing_ = false;
+  bool turn_over_ = false;  // of ExecuteBatch(): its time was, before all was executed
   bool turn_posted_ = false;
   bool output_full_ = false;  // nothing is executed until the queue is shorter
   bool end_of_input_ = false;

@@ -6,6 +6,7 @@
 //           returned.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <cstdint>
@@ -78,6 +79,9 @@ class Loop : public std::enable_shared_from_this<Loop> {
   // Runs when the turn that is under way is over.
   void AfterTurn(std::function<void()> work) { after_turn_.push_back(std::move(work)); }
   void RunAfterTurn();
+
+  // How long one turn may be, so that all connections get theirs within about half a second.
+  int64_t turn_us() const { return std::clamp<int64_t>(500'000 / static_cast<int64_t>(connections_.size() + 1), 50, 2000); }
 
   // Connections have come to hold `bytes` more: whether that is enough since the last time it was to look at all of them.
   bool NoteGrowth(uint64_t bytes, uint64_t limit_bytes);

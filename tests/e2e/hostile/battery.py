@@ -53,6 +53,9 @@ class Process:
     def rss(self):
         return self._status("VmRSS:")
 
+    def address_space(self):
+        return self._status("VmSize:")
+
     def take_peak(self):
         """The highest RSS since the last call."""
         peak = self._status("VmHWM:")

@@ -11,6 +11,7 @@ import signal
 import sys
 
 import peers
+import scarce
 import strangers
 import wire
 import words
@@ -35,9 +36,11 @@ def main():
             words.cases(battery)
             peers.cases(battery)
             strangers.cases(battery)
+            scarce.cases(battery)
         finally:
             pings = watch.end()
     strangers.cases_before_login(battery)
+    scarce.cases_with_little_memory(battery)
 
     server, machine = pings["server"], pings["machine"]
     for who, times in (("PING of others", server), ("echo, no server", machine)):

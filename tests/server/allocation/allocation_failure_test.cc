@@ -1,8 +1,7 @@
 // Every command with its n-th allocation failing, for every n: afterwards everything is as it was before, or as it is after the
 // command; or the process has ended, which is as good as a kill at that moment (tests/crash shows what the next start finds).
 //
-// Each try runs in a child process. Allocations are those of operator new and of malloc and its kin in the program's own code; the
-// interpreter of scripts is told the truth by its own allocator.
+// Each try runs in a child process.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,46 +22,8 @@
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "protocol/resp/parser.h"
-#include "protocol/resp/split.h"
+#include "tests/server/allocation/allocations.h"
 #include "tests/support/harness.h"
-
-namespace {
-
-int64_t fail_at = 0;  // 0: none fails; so is every one from this on, if `from_then_on`
-int64_t seen = 0;
-bool from_then_on = false;
-
-bool Fails() {
-  if (fail_at == 0) return false;
-  ++seen;
-  return from_then_on ? seen >= fail_at : seen == fail_at;
-}
-
-}  // namespace
-
-#ifndef IDEMD_SANITIZED
-extern "C" {
-void* __real_malloc(size_t bytes);
-void* __real_calloc(size_t n, size_t bytes);
-void* __real_realloc(void* at, size_t bytes);
-void* __wrap_malloc(size_t bytes) { return Fails() ? nullptr : __real_malloc(bytes); }
-void* __wrap_calloc(size_t n, size_t bytes) { return Fails() ? nullptr : __real_calloc(n, bytes); }
-void* __wrap_realloc(void* at, size_t bytes) { return Fails() ? nullptr : __real_realloc(at, bytes); }
-}
-
-void* operator new(size_t bytes) {
-  void* const at = Fails() ? nullptr : __real_malloc(bytes);
-  if (at == nullptr) throw std::bad_alloc();
-  return at;
-}
-void* operator new[](size_t bytes) { return operator new(bytes); }
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return Fails() ? nullptr : __real_malloc(bytes); }
-void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return Fails() ? nullptr : __real_malloc(bytes); }
-void operator delete(void* at) noexcept { std::free(at); }
-void operator delete[](void* at) noexcept { std::free(at); }
-void operator delete(void* at, size_t) noexcept { std::free(at); }
-void operator delete[](void* at, size_t) noexcept { std::free(at); }
-#endif
 
 namespace idemd::testing {
 namespace {
@@ -221,7 +182,7 @@ std::string StateOf(Harness& server) {
   return absl::StrCat(state, server.Do(*client, "CONFIG GET *"), server.Do(*client, "FUNCTION LIST"));
 }
 
-struct Seen {
+struct Outcome {
   std::string reply, state;
   int64_t allocations = 0;
   int signal = 0;  // that the process ended with
@@ -237,15 +198,13 @@ std::string RunAtOnce(Harness& server, absl::string_view line, int64_t n, bool a
   protocol::Batch batch;
   parser.Parse(request, protocol::ParserLimits(), 16, batch);
   std::string out;
-  seen = 0;
-  from_then_on = all;
-  fail_at = n;
+  allocations::FailAt(n, all);
   try {
     server.dispatcher.Run(server.me->session, batch, 0, SIZE_MAX, out);
   } catch (const std::bad_alloc&) {
     out = kClosed;
   }
-  fail_at = 0;
+  allocations::Stop();
   return out;
 }
 
@@ -258,7 +217,7 @@ void WriteAll(int fd, absl::string_view text) {
 }
 
 // In a process of its own: what stands before, then the command while the n-th allocation fails, and those behind it if `all`.
-Seen Try(const Case& c, int64_t n, bool all) {
+Outcome Try(const Case& c, int64_t n, bool all) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
   const pid_t child = fork();
@@ -268,8 +227,7 @@ Seen Try(const Case& c, int64_t n, bool all) {
     Harness server;
     for (absl::string_view line : absl::StrSplit(c.before, '\n', absl::SkipEmpty())) server.Do(Spelled(line));
     const std::string reply = *c.command == 0 ? "" : RunAtOnce(server, Spelled(c.command), n, all);
-    const int64_t allocations = seen;
-    WriteAll(ends[1], absl::StrCat(allocations, " ", reply.size(), "\n", reply, StateOf(server)));
+    WriteAll(ends[1], absl::StrCat(allocations::Seen(), " ", reply.size(), "\n", reply, StateOf(server)));
     _exit(0);
   }
   close(ends[1]);
@@ -279,16 +237,16 @@ Seen Try(const Case& c, int64_t n, bool all) {
   close(ends[0]);
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
-  Seen result;
+  Outcome result;
   if (WIFSIGNALED(status)) {
     result.signal = WTERMSIG(status);
     return result;
   }
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  unsigned long long allocations = 0, reply_bytes = 0;
+  unsigned long long allocated = 0, reply_bytes = 0;
   int head = 0;
-  EXPECT_EQ(std::sscanf(text.c_str(), "%llu %llu\n%n", &allocations, &reply_bytes, &head), 2);
-  result.allocations = static_cast<int64_t>(allocations);
+  EXPECT_EQ(std::sscanf(text.c_str(), "%llu %llu\n%n", &allocated, &reply_bytes, &head), 2);
+  result.allocations = static_cast<int64_t>(allocated);
   result.reply = text.substr(static_cast<size_t>(head), reply_bytes);
   result.state = text.substr(static_cast<size_t>(head) + reply_bytes);
   return result;
@@ -297,20 +255,18 @@ Seen Try(const Case& c, int64_t n, bool all) {
 class AllocationFailureTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(AllocationFailureTest, LeavesTheStateBeforeOrAfter) {
-#ifdef IDEMD_SANITIZED
-  GTEST_SKIP() << "the sanitizer has an allocator of its own";
-#endif
+  if (!allocations::CanCount()) GTEST_SKIP() << "the sanitizer has an allocator of its own";
   const Case& c = GetParam();
   Case nothing = c;
   nothing.command = "";
   const std::string before = Try(nothing, kNone, false).state;
-  const Seen whole = Try(c, kNone, false);
+  const Outcome whole = Try(c, kNone, false);
   ASSERT_EQ(whole.signal, 0);
   ASSERT_LT(whole.allocations, kFailuresMax);
   int refused = 0, closed = 0, unharmed = 0, ended = 0;
   for (int64_t n = 1; n <= whole.allocations; ++n) {
     for (const bool all : {false, true}) {
-      const Seen now = Try(c, n, all);
+      const Outcome now = Try(c, n, all);
       SCOPED_TRACE(absl::StrCat("allocation ", n, " of ", whole.allocations, all ? " and those behind it" : "", ", reply ", now.reply));
       if (now.signal != 0) {
         EXPECT_EQ(now.signal, SIGABRT);
