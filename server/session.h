@@ -132,7 +132,10 @@ enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 
 struct Session : storage::EventOrigin {
   std::shared_ptr<Peer> peer;     // never null in a server
-  int64_t turn_end_us = INT64_MAX;  // steady; from then on no further request of the connection's turn is begun
+  // How long the connection's turn may be, and (steady; 0: the dispatcher has not begun) when it is over: no further request of it is
+  // begun then.
+  int64_t turn_us = int64_t{1} << 60;
+  int64_t turn_end_us = 0;
   int resp = 2;
   storage::DbIndex db = 0;
   bool authenticated = true;

@@ -203,6 +203,8 @@ class Unit {
 
   // Grows whenever a change is begun, and is 0 when a unit begins: whoever finds it as it was may give up what he was at.
   uint32_t marks() const { return marks_; }
+  // Something outside of the store has changed that belongs to this unit.
+  void Mark() { ++marks_; }
   // What the unit was about to do failed, for want of memory. Ends the process when a change was begun: nothing of the unit is
   // in the log, so that the next start finds what was there before it.
   void GiveUp();

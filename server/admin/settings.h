@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -231,6 +232,9 @@ class Settings {
     size_t option;
     std::string text;
   };
+  // The second half of Set(). `old` and `ran` are what undo() undoes.
+  absl::Status Apply(std::vector<Change>& changes, std::vector<Change>& old, std::vector<const Hook*>& ran,
+                     absl::FunctionRef<void()> undo, std::vector<std::string>* warnings);
   absl::Status ReadPairs(absl::Span<const std::pair<absl::string_view, absl::string_view>> pairs,
                          SetOptions options, std::vector<Change>* changes) const;
   // Keeps the text, and brings the atomics made from it up to date.

@@ -38,6 +38,7 @@
 #include "server/commands/table.h"
 #include "server/commands/transaction.h"
 #include "server/pubsub/tracking.h"
+#include "server/steady_time.h"
 #include "storage/store.h"
 
 namespace idemd::server {
@@ -48,11 +49,6 @@ using Words = absl::Span<const absl::string_view>;
 
 constexpr size_t kChunk = 32;            // prefetches in flight; more would push each other out of the cache
 constexpr size_t kShownArgsBytes = 128;  // of an unknown command's arguments, as Redis shows them
-
-int64_t SteadyUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string UnknownCommand(Words words) {
   std::string args;
@@ -312,6 +308,7 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
   const auto reply_bytes_max = static_cast<size_t>(services_.settings.proto_max_reply_bytes.load(std::memory_order_relaxed));
   ClientInfo& info = session.info();
   int64_t now_us = SteadyUs();
+  if (session.turn_end_us == 0) session.turn_end_us = now_us + session.turn_us;
   info.last_active_ms.store(now_us / 1000, std::memory_order_relaxed);
   size_t done = first;
   while (done < batch.requests.size()) {

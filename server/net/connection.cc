@@ -115,7 +115,7 @@ void Connection::Park() {
 }
 
 void Connection::OnRead(const ErrorCode& error, size_t n) {
-  if (Postponed([self = self(), error, n] { self->OnRead(error, n); })) return;
+  if (in_turn_below()) return loop_->AfterTurn([self = self(), error, n] { self->OnRead(error, n); });
   reading_ = false;
   const bool parked = std::exchange(parking_, false);
   if (state_ == State::kClosed) return;
@@ -166,12 +166,6 @@ protocol::ParserLimits Connection::Limits() const {
   return limits;
 }
 
-bool Connection::Postponed(std::function<void()> work) {
-  if (!in_turn_ || !loop_->serving_meanwhile()) return false;
-  loop_->AfterTurn(std::move(work));
-  return true;
-}
-
 void Connection::Turn() {
   const std::shared_ptr<Connection> keep = self();
   in_turn_ = true;
@@ -194,7 +188,8 @@ void Connection::Turn() {
 void Connection::TakeTurn() {
   size_t requests = 0;
   size_t bytes = 0;
-  session_.turn_end_us = SteadyUs() + loop_->turn_us();
+  session_.turn_us = loop_->turn_us();
+  session_.turn_end_us = 0;
   while (serving()) {
     protocol::Batch& batch = loop_->batch;
     batch.clear();
@@ -391,7 +386,7 @@ void Connection::Tick(int64_t now_ms) {
 }
 
 void Connection::Finish() {
-  if (Postponed([self = self()] { self->Finish(); })) return;
+  if (in_turn_below()) return loop_->AfterTurn([self = self()] { self->Finish(); });
   if (!serving()) return;
   finishing_ = true;
   if (!turn_posted_ && !output_full_) AfterTurn();
@@ -412,7 +407,7 @@ void Connection::Resume(std::function<void(Session& session, std::string& out)> 
 }
 
 void Connection::Continue(const std::function<void(Session& session, std::string& out)>& done) {
-  if (Postponed([self = self(), done] { self->Continue(done); })) return;
+  if (in_turn_below()) return loop_->AfterTurn([self = self(), done] { self->Continue(done); });
   if (!serving()) return;
   const std::shared_ptr<storage::Waiter> waited = session_.waiter;
   if (patience_ != nullptr) patience_->cancel();
@@ -428,7 +423,7 @@ void Connection::Continue(const std::function<void(Session& session, std::string
 }
 
 void Connection::Close() {
-  if (Postponed([self = self()] { self->Close(); })) return;
+  if (in_turn_below()) return loop_->AfterTurn([self = self()] { self->Close(); });
   if (state_ == State::kClosed || !socket_.has_value()) return;
   const std::shared_ptr<Connection> keep = self();
   state_ = State::kClosed;

@@ -87,9 +87,8 @@ class Connection final : public Peer {
     return std::static_pointer_cast<Connection>(shared_from_this());
   }
   bool serving() const { return state_ == State::kServing; }
-  // Its turn is under way further down this thread's stack (Loop::ServeMeanwhile): `work` waits for its end. False: it is
-  // not, and `work` was not taken.
-  bool Postponed(std::function<void()> work);
+  // Its turn is under way further down this thread's stack (Loop::ServeMeanwhile): whatever else is to be done waits for its end.
+  bool in_turn_below() const { return in_turn_ && loop_->serving_meanwhile(); }
   void TakeTurn();
 
   void StartRead();

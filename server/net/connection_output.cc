@@ -54,7 +54,10 @@ void Connection::Hold(absl::string_view bytes, storage::Lsn need) {
 }
 
 bool Connection::ReleaseHeld(storage::Lsn released) {
-  if (Postponed([loop = loop_] { loop->ReleaseHeld(); })) return false;
+  if (in_turn_below()) {
+    loop_->AfterTurn([loop = loop_] { loop->ReleaseHeld(); });
+    return false;
+  }
   if (state_ == State::kClosed) {
     in_held_list_ = false;
     return true;
@@ -139,7 +142,7 @@ void Connection::NoteQueue() {
 }
 
 void Connection::OnWritten(const ErrorCode& error, size_t n) {
-  if (Postponed([self = self(), error, n] { self->OnWritten(error, n); })) return;
+  if (in_turn_below()) return loop_->AfterTurn([self = self(), error, n] { self->OnWritten(error, n); });
   writing_ = false;
   if (state_ == State::kClosed) return;
   if (error) return Close();
@@ -169,7 +172,7 @@ void Connection::Send(std::shared_ptr<const std::string> bytes, storage::Lsn nee
 
 bool Connection::Take(const std::shared_ptr<const std::string>& bytes, storage::Lsn need,
                       const std::shared_ptr<const std::atomic<bool>>& while_true) {
-  if (in_turn_ && loop_->serving_meanwhile()) {
+  if (in_turn_below()) {
     loop_->AfterTurn([self = self(), bytes, need, while_true] {
       if (self->Take(bytes, need, while_true)) self->SendTaken();
     });
