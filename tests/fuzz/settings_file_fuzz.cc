@@ -98,6 +98,7 @@ void RequireSettable(Settings& settings) {
   for (const OptionSpec* option : Options()) {
     if (option->has(kImmutable) || option->type == OptionType::kDirectory) continue;
     const std::string text = settings.Text(option->name);
+    if (text == DefaultText(*option)) continue;
     const std::pair<absl::string_view, absl::string_view> pair[] = {{option->name, text}};
     Require(settings.Set(pair, {.allow_protected = true}).ok() &&
             settings.Text(option->name) == text);
