@@ -182,7 +182,8 @@ class Settings {
   [[nodiscard]] absl::Status LoadText(absl::string_view text);
   // The words behind each "user" of what was loaded, in order; rules are not looked at here.
   const std::vector<std::vector<std::string>>& users() const { return users_; }
-  // Lines that CONFIG REWRITE puts in place of those with "user". Call it before the server runs.
+  // Lines that CONFIG REWRITE puts in place of those with "user": words between blanks, quoted where a file needs it. Call it
+  // before the server runs.
   void RewriteUsersFrom(std::function<std::vector<std::string>()> lines) { user_lines_ = std::move(lines); }
   // What Load() took but this version does not do, one sentence each, to be logged.
   std::vector<std::string> warnings() const;
