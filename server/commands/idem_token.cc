@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
+#include "server/admin/settings.h"
 #include "server/commands/groups.h"
 #include "server/commands/idem_args.h"
 #include "server/commands/idem_common.h"
