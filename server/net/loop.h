@@ -17,9 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "protocol/resp/parser.h"
 #include "server/commands/dispatch.h"
 #include "server/net/asio.h"
+#include "server/net/ring.h"
 #include "server/session.h"
 #include "server/steady_time.h"
 #include "storage/sync/mutex.h"
@@ -33,6 +35,9 @@ class Loop : public std::enable_shared_from_this<Loop> {
   explicit Loop(Services& services);
   ~Loop();
 
+  // Before Start(): plain sockets are to be served by a ring.
+  absl::Status UseRing();
+  void DropRing() { ring_.reset(); }
   void Start();
   // Any thread. Runs `work` on the loop's thread, unless the loop has ended.
   template <class Work>
@@ -56,6 +61,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   // --- for connections
   IoContext& context() { return context_; }
+  Ring* ring() { return ring_.get(); }  // null: it has none
   Dispatcher& dispatcher() { return dispatcher_; }
   void Add(std::shared_ptr<Connection> connection);
   void Remove(Connection& connection);
@@ -110,6 +116,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   // One thread runs it: Asio then skips wake-ups of its own.
   IoContext context_{1};
+  std::unique_ptr<Ring> ring_;
   std::optional<WorkGuard> work_;
   Timer tick_;
   Timer deadline_;
