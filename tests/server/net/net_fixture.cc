@@ -137,7 +137,11 @@ void Client::Send(absl::string_view bytes) {
 
 bool Client::Fill() {
   char bytes[64 * 1024];
-  const ssize_t n = recv(fd_, bytes, sizeof(bytes), 0);
+  ssize_t n = 0;
+  do {
+    errno = 0;
+    n = recv(fd_, bytes, sizeof(bytes), 0);
+  } while (n < 0 && errno == EINTR);  // the end of a ring, of an earlier test even, interrupts the thread that made it
   if (n <= 0) return false;
   rest_.append(bytes, static_cast<size_t>(n));
   return true;
@@ -234,7 +238,7 @@ absl::Status NetTest::TryStart(const std::string& options) {
                                                   .started_ms = 0});
   server_ = std::make_unique<Server>(*services_);
   absl::Status started;
-  // The end of a ring interrupts the thread that made it, which may be in a later test by then.
+  // On a thread of its own, because of those interruptions: OpenSSL's clients do not look for them.
   std::thread([&] { started = server_->Start(); }).join();
   if (started.ok()) running_ = std::thread([this] { server_->Run(); });
   return started;
