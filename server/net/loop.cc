@@ -22,7 +22,7 @@ Loop::Loop(Services& services)
 Loop::~Loop() { Join(); }
 
 absl::Status Loop::UseRing() {
-  absl::StatusOr<std::unique_ptr<Ring>> ring = Ring::Make(context_);
+  absl::StatusOr<std::unique_ptr<Ring>> ring = Ring::Make(context_, {.posted = &posted_});
   if (ring.ok()) ring_ = *std::move(ring);
   return ring.status();
 }

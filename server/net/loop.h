@@ -42,7 +42,11 @@ class Loop : public std::enable_shared_from_this<Loop> {
   // Any thread. Runs `work` on the loop's thread, unless the loop has ended.
   template <class Work>
   void Post(Work work) {
-    boost::asio::post(context_, std::move(work));
+    posted_.fetch_add(1, std::memory_order_seq_cst);
+    boost::asio::post(context_, [this, work = std::move(work)]() mutable {
+      posted_.fetch_sub(1, std::memory_order_seq_cst);
+      work();
+    });
   }
   // What other threads have for a connection of this loop: bytes to send, or a way to go on.
   struct Errand {
@@ -116,6 +120,8 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   // One thread runs it: Asio then skips wake-ups of its own.
   IoContext context_{1};
+  // What Post() has taken and not begun. Writer: any; reader: the ring, which lets it go first.
+  std::atomic<uint32_t> posted_{0};
   std::unique_ptr<Ring> ring_;
   std::optional<WorkGuard> work_;
   Timer tick_;

@@ -323,7 +323,9 @@ void Ring::Run() {
   io_uring_cq_eventfd_toggle(&ring_, false);  // what is complete from here on is found without being told
   const bool all = Serve(kCompletionsPerRun);
   running_ = false;
-  if (!stopped_ && (!all || !Sleep())) RunSoon();
+  if (stopped_) return;
+  if (!all) settled_ = completions_.size();  // the next run comes behind what is posted now
+  if (!all || !Sleep()) RunSoon();
 }
 
 // False: something has come meanwhile.
@@ -345,22 +347,27 @@ void Ring::AwaitEvent() {
                          });
 }
 
-// False: there is more than `budget`.
+// False: there is more than `budget`, or something posted goes first.
 bool Ring::Serve(int budget) {
   while (!stopped_) {
     if (KernelIsDue()) Submit();
     ContinueUnsent();
     if (!HasWork()) break;
     while (next_ < completions_.size() && !stopped_) {
+      if (next_ >= settled_) {
+        if (options_.posted != nullptr && options_.posted->load(std::memory_order_seq_cst) != 0) return false;
+        settled_ = completions_.size();
+      }
       if (budget-- == 0) {
         completions_.erase(completions_.begin(), completions_.begin() + static_cast<ptrdiff_t>(next_));
+        settled_ -= next_;
         next_ = 0;
         return false;
       }
       const Completion completion = completions_[next_++];
       if (next_ == completions_.size()) {
         completions_.clear();
-        next_ = 0;
+        next_ = settled_ = 0;
       }
       Dispatch(completion);
     }

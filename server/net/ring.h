@@ -18,6 +18,7 @@
 
 #include <liburing.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -65,6 +66,9 @@ struct RingOptions {
   unsigned buffers_first = 32;   // a power of two each; 0: nothing is received
   unsigned buffers_max = 256;
   size_t buffer_bytes = 16 * 1024;
+  // Not 0: something waits in the io_context. What was put there before bytes came is run before their client gets them, as
+  // it would be if the io_context itself read them. Null: nobody counts.
+  const std::atomic<uint32_t>* posted = nullptr;
 };
 
 class Ring {
@@ -171,6 +175,7 @@ class Ring {
   // Taken out of the kernel's queue, and not dispatched from next_ on. Clients may run Serve().
   std::vector<Completion> completions_;
   size_t next_ = 0;
+  size_t settled_ = 0;  // before it, nothing that is posted goes first
   // Staged sends.
   std::unique_ptr<char[]> arena_;
   size_t arena_used_ = 0;
