@@ -38,6 +38,7 @@ enum MaxmemoryPolicy : int64_t {
   kAllkeysRandom,
   kNoEviction,
 };
+enum IoBackend : int64_t { kIoAuto, kIoEpoll, kIoUring };
 enum AclPubsubDefault : int64_t { kAllChannels, kResetChannels };
 enum Appendfsync : int64_t { kFsyncAlways, kFsyncEverysec, kFsyncNo };
 
@@ -90,6 +91,8 @@ class Settings {
   std::atomic<int64_t> timeout_s{0};
   std::atomic<int64_t> maxclients{0};
   std::atomic<int64_t> io_threads{0};
+  std::atomic<int64_t> io_backend{kIoAuto};
+  std::atomic<bool> io_uring_in_use{false};  // what came of io-backend; written when the server starts
   std::atomic<bool> protected_mode{true};
   // Connections have to log in: requirepass is not empty. Who keeps users says more: the default user needs a password,
   // or is off.

@@ -99,6 +99,8 @@ struct alignas(64) ThreadStats {
     writes.Add(1);
     written_bytes.Add(bytes);
   }
+  // Of what was said to be written, so much was not.
+  void OnUnsent(uint64_t bytes) { written_bytes.Add(0 - bytes); }
 
   OwnedCounter connections;
   OwnedCounter reads;

@@ -60,7 +60,7 @@ void InfoServer(Context& c, std::string& out) {
       .Add("os", OsName())
       .Add("arch_bits", sizeof(void*) * 8)
       .Add("monotonic_clock", "POSIX clock_gettime")
-      .Add("multiplexing_api", "epoll")
+      .Add("multiplexing_api", Get(settings.io_uring_in_use) ? "io_uring" : "epoll")
       .Add("gcc_version", absl::StrCat(__GNUC__, ".", __GNUC_MINOR__, ".0"))
       .Add("process_id", getpid())
       .Add("process_supervised", "no")

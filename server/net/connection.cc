@@ -58,18 +58,10 @@ Connection::~Connection() {
 
 void Connection::Start() {
   if (state_ == State::kClosed) return;
-  socket_.emplace(loop_->context());
-  ErrorCode error;
-  socket_->assign(boost::asio::generic::stream_protocol(info().unix_socket ? AF_UNIX : AF_INET, 0),
-                  fd_, error);
-  if (error) {
-    socket_.reset();
-    clients_.Remove(info().id);
-    closed_.store(true, std::memory_order_relaxed);
-    state_ = State::kClosed;
+  if (loop_->ring() != nullptr && tls_ == nullptr)
+    JoinRing();
+  else if (!JoinAsio())
     return;
-  }
-  fd_ = -1;
   session_.peer = shared_from_this();
   session_.authenticated = !settings_.has_password.load(std::memory_order_relaxed);
   loop_->Add(self());
@@ -81,14 +73,27 @@ void Connection::Start() {
   StartRead();
 }
 
+bool Connection::JoinAsio() {
+  socket_.emplace(loop_->context());
+  ErrorCode error;
+  socket_->assign(boost::asio::generic::stream_protocol(info().unix_socket ? AF_UNIX : AF_INET, 0),
+                  fd_, error);
+  if (error) {
+    socket_.reset();
+    clients_.Remove(info().id);
+    closed_.store(true, std::memory_order_relaxed);
+    state_ = State::kClosed;
+    return false;
+  }
+  fd_ = -1;
+  return true;
+}
+
 void Connection::StartRead() {
   if (reading_ || state_ == State::kClosed) return;
+  if (ring_ != nullptr) return StartRingRead();
   if (tls_ != nullptr) return StartTlsRead();
-  if (!buffer_.MakeRoom(parser_.bytes_wanted())) {
-    static LogLimit log_limit;
-    LogWarning(log_limit, absl::StrCat("Out of memory for the requests of client ", Describe()));
-    return Close();
-  }
+  if (!buffer_.MakeRoom(parser_.bytes_wanted())) return OutOfMemory();
   reading_ = true;
   socket_->async_read_some(
       boost::asio::buffer(buffer_.space(), buffer_.space_bytes()),
@@ -132,16 +137,27 @@ void Connection::OnRead(const ErrorCode& error, size_t n) {
   OnInput();
 }
 
-void Connection::OnInput() {
+void Connection::OutOfMemory() {
+  static LogLimit log_limit;
+  LogWarning(log_limit, absl::StrCat("Out of memory for the requests of client ", Describe()));
+  Close();
+}
+
+// Then it was closed.
+bool Connection::OverQueryLimit() {
   const auto limit = static_cast<size_t>(
       (session_.authenticated ? settings_.client_query_buffer_bytes : settings_.unauthenticated_query_buffer_bytes)
           .load(std::memory_order_relaxed));
-  if (buffer_.size() > limit) {
-    static LogLimit log_limit;
-    LogWarning(log_limit, absl::StrCat("Closing client that reached max query buffer length: ", Describe()));
-    loop_->dispatcher().services().stats.OnQueryLimit();
-    return Close();
-  }
+  if (buffer_.size() <= limit) return false;
+  static LogLimit log_limit;
+  LogWarning(log_limit, absl::StrCat("Closing client that reached max query buffer length: ", Describe()));
+  loop_->dispatcher().services().stats.OnQueryLimit();
+  Close();
+  return true;
+}
+
+void Connection::OnInput() {
+  if (OverQueryLimit()) return;
   if (session_.waiter == nullptr && !turn_posted_ && !output_full_) return Turn();
   ShowBuffers(buffer_.size());
   if (!output_full_) StartRead();
@@ -378,7 +394,7 @@ void Connection::Tick(int64_t now_ms) {
   }
   if (reading_ && !parking_ && !writing_ && buffer_.empty() && buffer_.capacity() > 0 &&
       loop_->ticks() - last_read_tick_ > kParkSeconds) {
-    if (tls_ != nullptr) return FreeBuffers();  // nothing is read into it
+    if (tls_ != nullptr || ring_ != nullptr) return FreeBuffers();  // nothing is read into it
     parking_ = true;
     ErrorCode ignored;  // then the read goes on as it is
     socket_->cancel(ignored);
@@ -424,7 +440,7 @@ void Connection::Continue(const std::function<void(Session& session, std::string
 
 void Connection::Close() {
   if (in_turn_below()) return loop_->AfterTurn([self = self()] { self->Close(); });
-  if (state_ == State::kClosed || !socket_.has_value()) return;
+  if (state_ == State::kClosed || (!socket_.has_value() && ring_ == nullptr)) return;
   const std::shared_ptr<Connection> keep = self();
   state_ = State::kClosed;
   closed_.store(true, std::memory_order_relaxed);
@@ -433,6 +449,7 @@ void Connection::Close() {
   info().blocked.store(false, std::memory_order_relaxed);
   clients_.Remove(info().id);
   if (tls_ != nullptr) SayEndOfTls();
+  if (ring_ != nullptr) LeaveRing();
   socket_.reset();    // handlers of what is under way still run, and find it closed
   patience_.reset();
   loop_->out.clear();

@@ -104,10 +104,14 @@ void Connection::SendOut() {
 void Connection::SendBytes() {
   std::string& out = loop_->out;
   size_t sent = 0;
+  if (ring_ != nullptr && queue_.empty() && ring_->Send(ring_id_, out)) {
+    loop_->dispatcher().thread_stats().OnWrite(out.size());
+    return out.clear();
+  }
   if (queue_.empty()) {
     ssize_t n = 0;
     do {
-      n = ::send(socket_->native_handle(), out.data(), out.size(), MSG_NOSIGNAL);
+      n = ::send(fd(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return Close();
     if (n > 0) {
@@ -127,6 +131,7 @@ void Connection::StartWrite() {
   NoteQueue();
   if (writing_) return;
   writing_ = true;
+  if (ring_ != nullptr) return ring_->AwaitWritable(ring_id_);
   socket_->async_write_some(queue_.Front(), [self = self()](const ErrorCode& error, size_t n) {
     self->OnWritten(error, n);
   });
@@ -183,6 +188,7 @@ bool Connection::Take(const std::shared_ptr<const std::string>& bytes, storage::
     pushed_ = true;
   else if (!while_true->load(std::memory_order_relaxed))
     return false;
+  if (ring_ != nullptr) Settle();
   if (!held_.empty() || need > loop_->dispatcher().released()) {
     Hold(*bytes, need);
     CheckOutputLimits(SteadyMs());
@@ -203,7 +209,7 @@ void Connection::SendTaken() {
     const boost::asio::const_buffer front = queue_.Front()[0];
     ssize_t n = 0;
     do {
-      n = ::send(socket_->native_handle(), front.data(), front.size(), MSG_NOSIGNAL);
+      n = ::send(fd(), front.data(), front.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return Close();
     if (n > 0) {
@@ -253,14 +259,18 @@ void Connection::CloseWhenSent(bool linger) {
 // All is sent. To close a socket with input in it resets the connection, and a reset overtakes what
 // was sent.
 void Connection::EndOutput() {
+  if (ring_ != nullptr) {
+    Settle();
+    if (!queue_.empty()) return;  // not all: OnUnsent() goes on
+  }
   int unread = 0;
-  const bool waiting = ioctl(socket_->native_handle(), FIONREAD, &unread) == 0 && unread > 0;
+  const bool waiting = ioctl(fd(), FIONREAD, &unread) == 0 && unread > 0;
   const bool active = loop_->ticks() - last_read_tick_ <= 1;
   if (end_of_input_ || !linger_ || (!waiting && !active)) return Close();
   state_ = State::kLingering;
   linger_until_tick_ = loop_->ticks() + kLingerSeconds;
   if (tls_ != nullptr) SayEndOfTls();
-  ::shutdown(socket_->native_handle(), SHUT_WR);
+  ::shutdown(fd(), SHUT_WR);
   buffer_.Clear();
   parser_ = protocol::Parser();
   StartRead();

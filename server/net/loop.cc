@@ -21,6 +21,12 @@ Loop::Loop(Services& services)
 
 Loop::~Loop() { Join(); }
 
+absl::Status Loop::UseRing() {
+  absl::StatusOr<std::unique_ptr<Ring>> ring = Ring::Make(context_, {.posted = &posted_});
+  if (ring.ok()) ring_ = *std::move(ring);
+  return ring.status();
+}
+
 void Loop::Start() {
   thread_ = std::thread([this] { Run(); });
 }
@@ -28,6 +34,7 @@ void Loop::Start() {
 void Loop::Run() {
   loop_of_thread = this;
   ScheduleTick();
+  if (ring_ != nullptr) ring_->Start();
   context_.run();
   // Work that was posted while the loop ended holds connections, which hold the loop.
   context_.restart();
@@ -148,6 +155,7 @@ void Loop::ServeMeanwhile() {
   {
     const Meanwhile meanwhile;
     loop->context_.poll();
+    if (loop->ring_ != nullptr) loop->ring_->ServeMeanwhile();
   }
   loop->batch = std::move(batch_of_turn);
   loop->out = std::move(out_of_turn);
@@ -199,6 +207,7 @@ void Loop::CheckStopped() {
   tick_.cancel();
   deadline_.cancel();
   work_.reset();
+  if (ring_ != nullptr) ring_->Stop();
   if (done_) done_();
   done_ = nullptr;
 }

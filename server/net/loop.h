@@ -18,9 +18,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "protocol/resp/parser.h"
 #include "server/commands/dispatch.h"
 #include "server/net/asio.h"
+#include "server/net/ring.h"
 #include "server/session.h"
 #include "server/steady_time.h"
 #include "storage/sync/mutex.h"
@@ -34,11 +36,18 @@ class Loop : public std::enable_shared_from_this<Loop> {
   explicit Loop(Services& services);
   ~Loop();
 
+  // Before Start(): plain sockets are to be served by a ring.
+  absl::Status UseRing();
+  void DropRing() { ring_.reset(); }
   void Start();
   // Any thread. Runs `work` on the loop's thread, unless the loop has ended.
   template <class Work>
   void Post(Work work) {
-    boost::asio::post(context_, std::move(work));
+    posted_.fetch_add(1, std::memory_order_seq_cst);
+    boost::asio::post(context_, [this, work = std::move(work)]() mutable {
+      posted_.fetch_sub(1, std::memory_order_seq_cst);
+      work();
+    });
   }
   // What other threads have for a connection of this loop: bytes to send, or a way to go on.
   struct Errand {
@@ -57,6 +66,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   // --- for connections
   IoContext& context() { return context_; }
+  Ring* ring() { return ring_.get(); }  // null: it has none
   Dispatcher& dispatcher() { return dispatcher_; }
   void Add(std::shared_ptr<Connection> connection);
   void Remove(Connection& connection);
@@ -114,6 +124,9 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   // One thread runs it: Asio then skips wake-ups of its own.
   IoContext context_{1};
+  // What Post() has taken and not begun. Writer: any; reader: the ring, which lets it go first.
+  std::atomic<uint32_t> posted_{0};
+  std::unique_ptr<Ring> ring_;
   std::optional<WorkGuard> work_;
   Timer tick_;
   Timer deadline_;

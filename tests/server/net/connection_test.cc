@@ -2,6 +2,8 @@
 // clients, waiting.
 #include "server/net/connection.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -98,6 +100,41 @@ TEST_F(ConnectionTest, AClientThatDoesNotReadIsNotExecutedForAndLosesNothing) {
   for (int i = 0; i < kRequests; ++i) ASSERT_TRUE(slow.Read(reply.size()) == reply) << i;
   sender.join();
   EXPECT_EQ(executed(), kRequests);
+}
+
+// Unix sockets hold little, so that most of what is sent at once is cut short somewhere.
+TEST_F(ConnectionTest, ClientsThatReadInFitsGetEveryByteInOrder) {
+  Start();
+  constexpr int kClients = 8;
+  constexpr int kRequests = 3000;
+  std::string requests;
+  std::string expected;
+  for (int i = 0; i < kRequests; ++i) {
+    const int n = i * 37 % 5000;
+    absl::StrAppend(&requests, Request({"FILL", absl::StrCat(n)}), Request({"ECHO", absl::StrCat(i)}));
+    absl::StrAppend(&expected, "$", n, "\r\n", std::string(static_cast<size_t>(n), 'x'), "\r\n");
+    absl::StrAppend(&expected, "$", absl::StrCat(i).size(), "\r\n", i, "\r\n");
+  }
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int c = 0; c < kClients; ++c) {
+    threads.emplace_back([&, c] {
+      Client client = Client::Unix(unix_path_);
+      std::thread sender([&] { client.Send(requests); });
+      std::string got;
+      for (size_t round = 0; got.size() < expected.size(); ++round) {
+        const std::string part = client.Read(std::min(expected.size() - got.size(), 1 + round * 7919 % 150'000));
+        if (part.empty()) break;
+        got += part;
+        if (round % 8 == static_cast<size_t>(c)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      if (got == expected) ++good;
+      sender.join();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, kClients);
+  EXPECT_TRUE(Eventually([&] { return stats_.Totals().written_bytes == kClients * expected.size(); }));
 }
 
 TEST_F(ConnectionTest, AHalfClosedClientGetsItsAnswersThenTheEnd) {
