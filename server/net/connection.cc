@@ -255,10 +255,12 @@ void Connection::PostTurn() {
   Flush();
   if (!serving() || output_full_) return;
   turn_posted_ = true;
-  loop_->Post([self = self()] {
-    self->turn_posted_ = false;
-    if (self->serving() && self->session_.waiter == nullptr && !self->output_full_) self->Turn();
-  });
+  loop_->PostTurn(self());
+}
+
+void Connection::TakePostedTurn() {
+  turn_posted_ = false;
+  if (serving() && session_.waiter == nullptr && !output_full_) Turn();
 }
 
 // False: the session blocked, is to be closed, or must first take its output; the rest will be

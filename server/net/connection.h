@@ -74,6 +74,8 @@ class Connection final : public Peer, private RingClient {
   // The log has got to `released`: replies that waited for no more leave. False: others still wait.
   bool ReleaseHeld(storage::Lsn released);
 
+  void TakePostedTurn();
+
   // Where the loop keeps it.
   size_t place() const { return place_; }
   void set_place(size_t place) { place_ = place; }

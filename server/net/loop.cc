@@ -48,6 +48,7 @@ void Loop::Join() {
   context_.poll();
   // They hold the loop.
   holding_.clear();
+  turns_.clear();
   storage::MutexLock lock(errands_mutex_);
   errands_.clear();
 }
@@ -72,6 +73,26 @@ bool Loop::NoteGrowth(uint64_t bytes, uint64_t limit_bytes) {
   if (grown_bytes_ < std::max(kStepBytes, limit_bytes / 16 / std::max<uint64_t>(loops, 1))) return false;
   grown_bytes_ = 0;
   return true;
+}
+
+void Loop::PostTurn(std::shared_ptr<Connection> connection) {
+  turns_.push_back(std::move(connection));
+  if (std::exchange(turns_posted_, true)) return;
+  Post([this] { RunTurns(); });
+}
+
+// A few at a time: in between the io_context looks for what has come, and finds so many at a time itself. Were all that is due run at
+// once, whoever has just begun to ask would wait for as many rounds as there are hundreds of others.
+void Loop::RunTurns() {
+  constexpr int kTurnsAtOnce = 8;
+  turns_posted_ = false;
+  for (int i = 0; i < kTurnsAtOnce && !turns_.empty(); ++i) {
+    const std::shared_ptr<Connection> connection = std::move(turns_.front());
+    turns_.pop_front();
+    // First, so that they go on in the middle of a long turn, too.
+    if (!turns_.empty() && !std::exchange(turns_posted_, true)) Post([this] { RunTurns(); });
+    connection->TakePostedTurn();
+  }
 }
 
 void Loop::Need(storage::Lsn need) {

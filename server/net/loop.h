@@ -10,6 +10,7 @@
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -90,6 +91,8 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void AfterTurn(std::function<void()> work) { after_turn_.push_back(std::move(work)); }
   void RunAfterTurn();
 
+  // The connection has more to execute: its next turn comes behind those of others, and behind what has come for still others.
+  void PostTurn(std::shared_ptr<Connection> connection);
   // How long one turn may be, so that all connections get theirs within about half a second.
   int64_t turn_us() const { return std::clamp<int64_t>(500'000 / static_cast<int64_t>(connections_.size() + 1), 50, 2000); }
 
@@ -120,6 +123,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void Tick();
   void CheckStopped();
   void RunErrands();
+  void RunTurns();
   void SendTaken();
 
   // One thread runs it: Asio then skips wake-ups of its own.
@@ -143,6 +147,8 @@ class Loop : public std::enable_shared_from_this<Loop> {
   std::vector<Errand> running_;                     // those that RunErrands() is at
   size_t next_errand_ = 0;                          // of running_
   std::vector<std::shared_ptr<Connection>> taken_;  // those that took bytes and have not sent them yet
+  std::deque<std::shared_ptr<Connection>> turns_;   // due, in order
+  bool turns_posted_ = false;
   uint32_t ticks_ = 0;
   uint64_t grown_bytes_ = 0;
   std::unique_ptr<char[]> sealed_input_;  // made for the first TLS connection

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -31,8 +32,7 @@ constexpr size_t kLinesMax = 24;
 // In memory where the system has such a place; one for each process.
 const std::string& Path() {
   static const std::string path = [] {
-    std::string folder =
-        access("/dev/shm", W_OK) == 0 ? "/dev/shm/idemd-fuzz-XXXXXX" : "/tmp/idemd-fuzz-XXXXXX";
+    std::string folder = absl::StrCat(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir, "/idemd-fuzz-XXXXXX");
     Require(mkdtemp(folder.data()) != nullptr);
     static std::string made = folder;
     std::atexit([] {

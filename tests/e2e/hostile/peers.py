@@ -547,4 +547,7 @@ def cases(battery):
     battery.run("slow", slow(battery))
     battery.run("never reads", never_reads(battery))
     battery.run("floods", floods(battery))
+
+
+def cases_of_messages(battery):
     battery.run("messages", messages(battery))

@@ -19,6 +19,17 @@ from battery import MIB, PEAK_MAX, PING_P99_MS, SETTINGS, Battery, Watch
 from lib.server import find_binary
 
 
+def watched(battery, cases):
+    """Runs them against a server of their own; how long others' PINGs took meanwhile."""
+    with battery.serving() as port:
+        watch = Watch(port, SETTINGS["io_threads"])
+        try:
+            cases()
+        finally:
+            pings = watch.end()
+    return pings
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", nargs="?", help="build directory or binary (or IDEMD_BIN)")
@@ -29,20 +40,14 @@ def main():
     seed = int(os.environ.get("IDEMD_SEED", random.SystemRandom().randrange(1 << 32)))
     print(f"IDEMD_SEED={seed}")
     battery = Battery(find_binary(options.build), options.only, options.verbose)
-    with battery.serving() as port:
-        watch = Watch(port, SETTINGS["io_threads"])
-        try:
-            wire.cases(battery, seed)
-            words.cases(battery)
-            peers.cases(battery)
-            strangers.cases(battery)
-            scarce.cases(battery)
-        finally:
-            pings = watch.end()
+    # Two servers: what tables have grown to once stays, and counts against what the next kinds may take.
+    pings = [watched(battery, lambda: (wire.cases(battery, seed), words.cases(battery), peers.cases(battery))),
+             watched(battery, lambda: (peers.cases_of_messages(battery), strangers.cases(battery), scarce.cases(battery)))]
     strangers.cases_before_login(battery)
     scarce.cases_with_little_memory(battery)
 
-    server, machine = pings["server"], pings["machine"]
+    worst = max(pings, key=lambda times: times["server"]["p99"])
+    server, machine = worst["server"], worst["machine"]
     for who, times in (("PING of others", server), ("echo, no server", machine)):
         print(f"{who}: {times['count']} round trips, p50 {times['p50']:.2f} ms, p99 {times['p99']:.2f} ms, "
               f"p99.9 {times['p999']:.2f} ms, max {times['max']:.1f} ms")
@@ -50,8 +55,9 @@ def main():
           f"after the data went at most {battery.settled / MIB:.1f} MiB")
     # Where the machine itself is slower than the limit, the server is held to what it shows beside that.
     limit = max(PING_P99_MS, 3 * machine["p99"])
-    if server["p99"] >= limit or pings["lost"]:
-        battery.fail("PING of others", f"p99 {server['p99']:.2f} ms, limit {limit:.0f} ms, {pings['lost']} lost")
+    lost = sum(times["lost"] for times in pings)
+    if server["p99"] >= limit or lost:
+        battery.fail("PING of others", f"p99 {server['p99']:.2f} ms, limit {limit:.0f} ms, {lost} lost")
     else:
         battery.passed += 1
     print(f"{battery.passed} passed, {battery.failed} failed")
