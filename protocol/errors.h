@@ -18,6 +18,9 @@ inline constexpr absl::string_view kOutOfRangeValue = "ERR value is out of range
 inline constexpr absl::string_view kMustBePositive = "ERR value is out of range, must be positive";
 inline constexpr absl::string_view kDrawCount =
     "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+inline constexpr absl::string_view kReplyTooLong = "ERR the reply is longer than proto-max-reply-len";
+inline constexpr absl::string_view kTransactionTooLong =
+    "ERR the transaction is longer than client-query-buffer-limit and has been given up";
 inline constexpr absl::string_view kNumKeysPositive = "ERR numkeys should be greater than 0";
 inline constexpr absl::string_view kNumKeysMany = "ERR Number of keys can't be greater than number of args";
 inline constexpr absl::string_view kLimitNegative = "ERR LIMIT can't be negative";
@@ -28,6 +31,7 @@ inline constexpr absl::string_view kNoSuchKey = "ERR no such key";
 inline constexpr absl::string_view kWrongType =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr absl::string_view kOutOfRange = "ERR index out of range";
+inline constexpr absl::string_view kNoMemory = "OOM out of memory, nothing was done";
 inline constexpr absl::string_view kOutOfMemory =
     "OOM command not allowed when used memory > 'maxmemory'.";
 inline constexpr absl::string_view kLoading = "LOADING Redis is loading the dataset in memory";
@@ -112,7 +116,7 @@ inline constexpr absl::string_view kNoRandomness =
 inline constexpr absl::string_view kTwoLifetimes = "ERR only one of EX, PX, EXAT, PXAT and FOREVER may be given";
 inline constexpr absl::string_view kOnLapse = "ERR ONLAPSE must be TAKE or STOP";
 inline constexpr absl::string_view kIfeqNeedsIssued = "ERR IFEQ is allowed only with ISSUED";
-inline constexpr absl::string_view kCountRange = "ERR COUNT must be from 1 to 1000";
+inline constexpr absl::string_view kCountRange = "ERR COUNT must be from 1 to ";
 inline constexpr absl::string_view kNumKeys =
     "ERR numkeys must be from 1 to 1000 and that many keys must follow";
 inline constexpr absl::string_view kKeyTwice = "ERR a key is given twice";

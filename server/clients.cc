@@ -2,6 +2,7 @@
 #include "server/clients.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace idemd::server {
 
@@ -20,6 +21,7 @@ void Clients::Remove(uint64_t id) {
   gone = std::move(it->second);
   peers_.erase(it);
   count_.store(peers_.size(), std::memory_order_relaxed);
+  stranger_ids_.erase(id);
   monitor_ids_.erase(std::remove(monitor_ids_.begin(), monitor_ids_.end(), id), monitor_ids_.end());
   monitors_.store(monitor_ids_.size(), std::memory_order_relaxed);
 }
@@ -46,6 +48,60 @@ size_t Clients::blocked() const {
   size_t n = 0;
   for (const auto& [id, peer] : peers_) n += peer->info().blocked.load(std::memory_order_relaxed);
   return n;
+}
+
+std::shared_ptr<Peer> Clients::AddStranger(uint64_t id, size_t max) {
+  storage::MutexLock lock(mutex_);
+  stranger_ids_.insert(id);
+  if (stranger_ids_.size() <= max) return nullptr;
+  const auto oldest = stranger_ids_.begin();
+  const auto it = peers_.find(*oldest);
+  stranger_ids_.erase(oldest);
+  return it == peers_.end() ? nullptr : it->second;
+}
+
+void Clients::RemoveStranger(uint64_t id) {
+  storage::MutexLock lock(mutex_);
+  stranger_ids_.erase(id);
+}
+
+namespace {
+
+uint64_t MemoryOf(const ClientInfo& info) { return info.buffer_bytes() + sizeof(ClientInfo) + sizeof(Session); }
+
+}  // namespace
+
+Clients::Memory Clients::memory() const {
+  storage::MutexLock lock(mutex_);
+  Memory memory;
+  for (const auto& [id, peer] : peers_) {
+    const ClientInfo& info = peer->info();
+    (info.replica.load(std::memory_order_relaxed) ? memory.replica_bytes : memory.normal_bytes) += MemoryOf(info);
+  }
+  return memory;
+}
+
+std::vector<std::shared_ptr<Peer>> Clients::Evict(uint64_t limit_bytes) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  std::vector<std::pair<uint64_t, std::shared_ptr<Peer>>> may_go;
+  uint64_t sum = 0;
+  storage::MutexLock lock(mutex_);
+  for (const auto& [id, peer] : peers_) {
+    const ClientInfo& info = peer->info();
+    if (info.closing.load(kRelaxed) || info.replica.load(kRelaxed) || info.no_evict.load(kRelaxed)) continue;
+    sum += MemoryOf(info);
+    may_go.emplace_back(MemoryOf(info), peer);
+  }
+  std::vector<std::shared_ptr<Peer>> gone;
+  if (sum <= limit_bytes) return gone;
+  std::sort(may_go.begin(), may_go.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [bytes, peer] : may_go) {
+    if (sum <= limit_bytes) break;
+    sum -= bytes;
+    peer->Kill();
+    gone.push_back(std::move(peer));
+  }
+  return gone;
 }
 
 void Clients::AddMonitor(uint64_t id) {

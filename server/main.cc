@@ -143,7 +143,7 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
   });
   settings.OnChange(
       {"idem-token-ttl", "idem-retention", "idem-lease", "idem-max-result", "idem-max-waiters",
-       "idem-max-namespaces", "maxmemory"},
+       "idem-max-waiters-per-key", "idem-max-namespaces", "maxmemory"},
       [&] {
         storage::Store::Settings& to = store.settings();
         to.token_ttl_ms.store(settings.idem_token_ttl_ms.load(kRelaxed), kRelaxed);
@@ -151,6 +151,7 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
         to.lease_ms.store(settings.idem_lease_ms.load(kRelaxed), kRelaxed);
         to.max_result_bytes.store(settings.idem_max_result_bytes.load(kRelaxed), kRelaxed);
         to.max_waiters.store(settings.idem_max_waiters.load(kRelaxed), kRelaxed);
+        to.max_waiters_per_key.store(settings.idem_max_waiters_per_key.load(kRelaxed), kRelaxed);
         to.maxmemory_bytes.store(static_cast<uint64_t>(settings.maxmemory_bytes.load(kRelaxed)),
                                  kRelaxed);
         native.set_max_namespaces(static_cast<size_t>(settings.idem_max_namespaces.load(kRelaxed)));

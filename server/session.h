@@ -49,6 +49,7 @@ struct ClientInfo {
   std::atomic<uint64_t> commands{0};
   std::atomic<const CommandSpec*> last_command{nullptr};
   std::atomic<int> queued{-1};             // commands queued by MULTI, -1 outside
+  std::atomic<uint64_t> queued_bytes{0};   // multi-mem
   std::atomic<bool> blocked{false};
   std::atomic<bool> monitor{false};
   std::atomic<bool> no_evict{false};
@@ -80,6 +81,11 @@ struct ClientInfo {
     constexpr auto kRelaxed = std::memory_order_relaxed;
     return channels.load(kRelaxed) + patterns.load(kRelaxed) + shard_channels.load(kRelaxed) != 0;
   }
+  // What the connection holds: of requests, queued commands and replies.
+  uint64_t buffer_bytes() const {
+    constexpr auto kRelaxed = std::memory_order_relaxed;
+    return query_bytes.load(kRelaxed) + query_free.load(kRelaxed) + queued_bytes.load(kRelaxed) + output_bytes.load(kRelaxed);
+  }
 };
 
 // The connection as the rest of the server sees it: implemented in server/net.
@@ -110,6 +116,7 @@ struct Transaction {
     std::vector<std::string> words;
   };
   std::vector<Queued> commands;
+  size_t bytes = 0;                  // of all that is queued
   uint32_t flags_any = 0;            // flags that one of them has
   uint32_t flags_all = ~uint32_t{0};  // flags that all of them have
   bool aborted = false;  // a command was refused at queueing: EXEC will not run
@@ -125,6 +132,10 @@ enum class ReplyMode : uint8_t { kOn, kOff, kSkipNext, kSkipThis };
 
 struct Session : storage::EventOrigin {
   std::shared_ptr<Peer> peer;     // never null in a server
+  // How long the connection's turn may be, and (steady; 0: the dispatcher has not begun) when it is over: no further request of it is
+  // begun then.
+  int64_t turn_us = int64_t{1} << 60;
+  int64_t turn_end_us = 0;
   int resp = 2;
   storage::DbIndex db = 0;
   bool authenticated = true;

@@ -1,4 +1,4 @@
-// Milliseconds of the steady clock, for measuring durations inside the process; deadlines of keys are storage/clock.h's.
+// The steady clock, for measuring durations inside the process; deadlines of keys are storage/clock.h's.
 //
 // Threads   any.
 #pragma once
@@ -10,6 +10,10 @@ namespace idemd::server {
 
 inline int64_t SteadyMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline int64_t SteadyUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace idemd::server

@@ -1,6 +1,7 @@
 // The thread that frees flushed tables.
 #include "storage/graveyard.h"
 
+#include <system_error>
 #include <utility>
 
 namespace idemd::storage {
@@ -26,10 +27,15 @@ void Graveyard::Work() {
   if (tables.empty()) return;
   if (worker_.joinable()) worker_.join();
   working_.store(true, std::memory_order_relaxed);
-  worker_ = std::thread([this, tables = std::move(tables)] {
+  const auto work = [this, tables = std::move(tables)] {
     for (Table* table : tables) delete table;
     working_.store(false, std::memory_order_release);
-  });
+  };
+  try {
+    worker_ = std::thread(work);
+  } catch (const std::system_error&) {  // no thread is to be had
+    work();
+  }
 }
 
 }  // namespace idemd::storage

@@ -53,6 +53,7 @@ void Store::SetLogging(bool on, absl::FunctionRef<void()> at_switch) {
 }
 
 size_t Store::waiters() const { return impl_->waiters.load(std::memory_order_relaxed); }
+size_t Store::wait_timer_size() const { return impl_->timer.size(); }
 
 void Store::SetWake(std::function<void()> wake) { impl_->timer.SetWake(std::move(wake)); }
 

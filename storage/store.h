@@ -76,6 +76,7 @@ size_t MemoryUsage(absl::string_view key, const KeyView& view);
 class Snapshot;
 class Store;
 struct Shard;
+struct WaitLine;
 
 class Unit {
  public:
@@ -173,6 +174,10 @@ class Unit {
   // --- waiting
   // Puts `waiter` in line at `key` (whose lock is held): it is looked at again after every change of the key.
   void Wait(DbIndex db, const HashedKey& key, std::shared_ptr<Waiter> waiter);
+  // How many wait at `key`, whose lock is held.
+  size_t WaitersAt(DbIndex db, const HashedKey& key);
+  // One of those who wait at `key`, whose lock is held, was cancelled.
+  void LeaveLine(DbIndex db, const HashedKey& key);
   // Before a claim is decided (the key's lock is held): whoever waits for a lapse, a delay or an expiry that has come
   // goes first, whether or not the timer has noticed it yet. A key that this unit has changed itself is left to Commit().
   void ServeDueWaiters(DbIndex db, const HashedKey& key);
@@ -195,6 +200,14 @@ class Unit {
   void UnwatchKey(DbIndex db, const HashedKey& key, const Watch& watch);
   // Marks the watches of what this unit has changed so far (Commit does too): EXEC looks at them before it begins.
   void TouchWatches();
+
+  // Grows whenever a change is begun, and is 0 when a unit begins: whoever finds it as it was may give up what he was at.
+  uint32_t marks() const { return marks_; }
+  // Something outside of the store has changed that belongs to this unit.
+  void Mark() { ++marks_; }
+  // What the unit was about to do failed, for want of memory. Ends the process when a change was begun: nothing of the unit is
+  // in the log, so that the next start finds what was there before it.
+  void GiveUp();
 
   // Ends the unit: effects to the log, waiters of changed keys served, events told, locks released.
   void Commit() {
@@ -251,6 +264,7 @@ class Unit {
   bool Evict(DbIndex db, const HashedKey& key, EvictionPolicy policy);
   void RemoveEmptied(Shard& shard, DbIndex db, const HashedKey& key, bool told);
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
+  // Before a change: until the log has it, nobody else may see it.
   void MarkPending(Shard& shard, uint64_t hash);
   void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "", Told told = Told::kEverybody);
   void NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command, Told told);
@@ -267,10 +281,12 @@ class Unit {
   void TellEvents();
   void ServeWaiters();
   void ServeLine(Shard& shard, const std::string& name);
+  void LookAtLine(Shard& shard, const std::string& name, WaitLine& line, int64_t at_ms);
+  void CloseLine(Shard& shard, const std::string& name, WaitLine& line);
   void NoteReady(Shard& shard, const std::string& name);
   void CollectReady();
   void TellWhole(DbIndex db);
-  void Finish();
+  void Finish() noexcept;  // without memory in the middle of it the process ends
   void AppendEffects();
   void ResolveServed();
   void Unlock();
@@ -283,6 +299,7 @@ class Unit {
   int64_t now_ns_ = 0;
   Lsn need_ = kNoLsn;
   uint32_t changes_ = 0;
+  uint32_t marks_ = 0;
   bool sealed_ = false;
   bool keep_access_ = false;
   bool report_misses_ = false;
@@ -322,6 +339,7 @@ class Store {
     std::atomic<int64_t> max_result_bytes{1 << 20};
     std::atomic<uint64_t> maxmemory_bytes{0};
     std::atomic<int64_t> max_waiters{100'000};
+    std::atomic<int64_t> max_waiters_per_key{10'000};
   };
 
   Store(Clock& clock, EffectLog& log);
@@ -369,6 +387,7 @@ class Store {
   // Both for all keys of a command, so that their cache misses overlap.
   void PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys) const;
   size_t waiters() const;         // callers in line, all keys
+  size_t wait_timer_size() const;  // lines that time alone may change something for
   uint64_t memory_bytes() const;  // keys, values and tables
   MemoryStatus memory_status() const;
   bool OverMemoryLimit() const;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 #include "absl/strings/str_cat.h"
 #include "storage/key/shapes.h"
@@ -50,7 +51,17 @@ Subject SubjectOf(const KeyView& view) {
 }
 
 Unit::Unit(Store& store) : store_(store) {}
-Unit::~Unit() { Commit(); }
+Unit::~Unit() {
+  if (held_ == 0 && events_ == nullptr) return;
+  std::uncaught_exceptions() == 0 ? Commit() : GiveUp();
+}
+
+void Unit::GiveUp() {
+  if (marks_ != 0) Stop("out of memory in the middle of a change");
+  events_.reset();
+  borrowed_ = 0;
+  Unlock();
+}
 
 int64_t Unit::now_ns() {
   if (now_ns_ == 0) now_ns_ = store_.clock_.NowNs();
@@ -264,6 +275,7 @@ size_t BytesOf(const Item<Entry>& item) { return item.entry == nullptr ? 0 : ite
 }  // namespace
 
 void Unit::MarkPending(Shard& shard, uint64_t hash) {
+  ++marks_;
   if (store_.impl_->Logs()) shard.LsnOf(hash).store(kLsnPending, std::memory_order_release);
 }
 
@@ -480,6 +492,7 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
   const Item item = LiveItem(shard, db, key);
   if (item.entry != nullptr && item.entry->form() == EntryForm::kBuffer) {
     const size_t before = item.entry->memory_bytes();
+    item.entry->ReserveBuffer(size);
     MarkPending(shard, key.hash);
     shard.tables[db].load(std::memory_order_relaxed)->SaveBefore(key);
     item.entry->ResizeBuffer(size);
@@ -551,9 +564,35 @@ void Unit::Wait(DbIndex db, const HashedKey& key, std::shared_ptr<Waiter> waiter
   line.waiters.push_back(std::move(waiter));
   store_.impl_->waiters.fetch_add(1, std::memory_order_relaxed);
   store_.stats_.Add(StorageStats::kWaits);
-  if (wake >= line.wake_ms) return;
-  line.wake_ms = wake;
-  store_.impl_->timer.Add({wake, shard.number, WaitLines::Name(db, key.bytes)});
+  if (wake < line.wake_ms) LookAtLine(shard, WaitLines::Name(db, key.bytes), line, wake);
+}
+
+size_t Unit::WaitersAt(DbIndex db, const HashedKey& key) {
+  const WaitLine* line = ShardOf(key).lines.Find(db, key.bytes);
+  return line == nullptr ? 0 : line->waiters.size();
+}
+
+// The line is gone through once half of it has gone, so that leaving costs the same however long it is.
+void Unit::LeaveLine(DbIndex db, const HashedKey& key) {
+  Shard& shard = ShardOf(key);
+  WaitLine* line = shard.lines.Find(db, key.bytes);
+  if (line == nullptr || 2 * ++line->gone < line->waiters.size()) return;
+  auto& waiters = line->waiters;
+  const size_t before = waiters.size();
+  waiters.erase(std::remove_if(waiters.begin(), waiters.end(), [](const auto& waiter) { return waiter->canceled_or_done(); }), waiters.end());
+  store_.impl_->waiters.fetch_sub(before - waiters.size(), std::memory_order_relaxed);
+  line->gone = 0;
+  if (waiters.empty()) CloseLine(shard, WaitLines::Name(db, key.bytes), *line);
+}
+
+void Unit::LookAtLine(Shard& shard, const std::string& name, WaitLine& line, int64_t at_ms) {
+  store_.impl_->timer.Move(shard.number, name, line.wake_ms, at_ms);
+  line.wake_ms = at_ms;
+}
+
+void Unit::CloseLine(Shard& shard, const std::string& name, WaitLine& line) {
+  LookAtLine(shard, name, line, kNoDeadline);
+  shard.lines.CloseNamed(name);
 }
 
 }  // namespace idemd::storage

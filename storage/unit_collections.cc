@@ -14,6 +14,7 @@ Collection& Unit::EditCollection(DbIndex db, const HashedKey& key) {
   Table& table = *shard.tables[db].load(std::memory_order_relaxed);
   const Item item = table.Find(key);
   Check(item.entry != nullptr && item.entry->form() == EntryForm::kCollection, "there is a collection to change");
+  ++marks_;
   table.SaveBefore(key);
   return *item.entry->holder().collection;
 }

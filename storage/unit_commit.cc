@@ -7,7 +7,7 @@
 
 namespace idemd::storage {
 
-void Unit::Finish() {
+void Unit::Finish() noexcept {
   if (held_ == 0) {
     if (events_ != nullptr) [[unlikely]] TellEvents();
     return;
@@ -34,6 +34,7 @@ void Unit::Finish() {
     TellEvents();
   }
   borrowed_ = 0;
+  marks_ = 0;
   Unlock();
   if (!served_.empty()) ResolveServed();
 }
@@ -121,14 +122,9 @@ void Unit::ServeLine(Shard& shard, const std::string& name) {
   }
   store_.impl_->waiters.fetch_sub(line->waiters.size() - stay.size(), std::memory_order_relaxed);
   line->waiters = std::move(stay);
-  if (line->waiters.empty()) {
-    shard.lines.Close(db, key.bytes);
-    return;
-  }
-  if (line->wake_ms <= now_ms() || wake < line->wake_ms) {
-    line->wake_ms = wake;
-    store_.impl_->timer.Add({wake, shard.number, name});
-  }
+  line->gone = 0;
+  if (line->waiters.empty()) return CloseLine(shard, name, *line);
+  if (line->wake_ms <= now_ms() || wake < line->wake_ms) LookAtLine(shard, name, *line, wake);
 }
 
 void Unit::WatchKey(DbIndex db, const HashedKey& key, std::shared_ptr<Watch> watch) {

@@ -127,6 +127,7 @@ void Unit::SetAllLsns(Lsn lsn) {
 }
 
 void Unit::MarkAllPending() {
+  ++marks_;
   if (store_.impl_->Logs()) SetAllLsns(kLsnPending);
 }
 

@@ -155,7 +155,7 @@ void LoadLoop::NextBatch(Connection& c, int64_t now) {
   }
   Build(c, c.batch);
   c.awaiting = c.batch;
-  c.sent_ns = now;
+  c.sent_ns = c.waits_since_ns = now;
   result_.requests += c.batch;
   Flush(c);
 }
@@ -171,6 +171,7 @@ void LoadLoop::SendDue(Connection& c, int64_t now) {
     const int64_t due = Due(c.batches_built * connections_.size() + c.index);
     result_.late.Add(static_cast<uint64_t>(std::max<int64_t>(0, now - due)), n);
     ++c.batches_built;
+    if (c.sent == c.replied) c.waits_since_ns = now;
     c.sent += n;
     waiting_ += n;
     result_.requests += n;
@@ -225,6 +226,8 @@ void LoadLoop::Read(Connection& c) {
   if (c.scanner.broken()) Lose(c, "the server sent what is no reply");
   if (result_.replies == before) return;
   result_.last_reply_ns = now;
+  result_.longest_silence_ns = std::max(result_.longest_silence_ns, now - c.waits_since_ns);
+  c.waits_since_ns = now;
   if (!closed_loop()) return;
   result_.latency.Add(static_cast<uint64_t>(now - c.sent_ns), result_.replies - before);
   if (c.fd >= 0 && c.awaiting == 0) NextBatch(c, now);

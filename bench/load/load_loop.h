@@ -44,6 +44,7 @@ class LoadLoop {
     bool busy = false;                         // closed loop: has requests without a reply
     size_t step = 0, batch = 0, awaiting = 0;  // ... of the batch under way
     int64_t sent_ns = 0;
+    int64_t waits_since_ns = 0;  // for its next reply
     uint64_t batches_due = 0, batches_built = 0, sent = 0, replied = 0;  // open loop
   };
 

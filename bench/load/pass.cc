@@ -133,6 +133,7 @@ void PassResult::Merge(const PassResult& other) {
   for (size_t i = 0; i < other.outcomes.size(); ++i) outcomes[i].Merge(other.outcomes[i]);
   for (const std::string& text : other.complaints) Complain(text);
   last_reply_ns = std::max(last_reply_ns, other.last_reply_ns);
+  longest_silence_ns = std::max(longest_silence_ns, other.longest_silence_ns);
 }
 
 }  // namespace idemd::bench

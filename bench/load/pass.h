@@ -94,6 +94,7 @@ struct PassResult {
   std::vector<Outcomes> outcomes;       // of each step
   std::vector<std::string> complaints;  // the first few, each once
   int64_t last_reply_ns = 0;
+  int64_t longest_silence_ns = 0;  // that a connection heard while it waited
 
   uint64_t unanswered() const { return requests - replies; }
   uint64_t unexpected() const;

@@ -99,6 +99,7 @@ std::string TextReport(const Measurement& m) {
   for (const double p : kPercentiles)
     absl::StrAppendFormat(&out, "  p%g %.3f", p, Ms(r.latency, p));
   absl::StrAppendFormat(&out, "  max %.3f\n", Ms(r.latency.max()));
+  absl::StrAppendFormat(&out, "  longest wait of a connection for its next reply: %.3f ms\n", static_cast<double>(r.longest_silence_ns) * 1e-6);
   if (m.rate > 0) {
     absl::StrAppendFormat(&out, "  sent after it was due, ms: p50 %.3f  p99 %.3f  max %.3f\n",
                           Ms(r.late, 50), Ms(r.late, 99), Ms(r.late.max()));
@@ -156,12 +157,12 @@ std::string JsonReport(absl::Span<const Measurement> all) {
         "  {\"test\": %s, \"connections\": %d, \"threads\": %d, \"pipeline\": %d, \"rate\": %g,\n"
         "   \"requests\": %d, \"replies\": %d, \"seconds\": %.6f, \"requests_per_second\": %.2f,\n"
         "   \"errors\": %d, \"unexpected\": %d, \"unanswered\": %d, \"lost_connections\": %d,\n"
-        "   \"clean\": %s, \"latency_ms\": %s,\n",
+        "   \"clean\": %s, \"longest_silence_ms\": %.3f, \"latency_ms\": %s,\n",
         Quoted(m.name), m.connections, m.threads, m.pipeline, m.rate, r.requests, r.replies,
         m.seconds, m.requests_per_second(), r.errors + m.around.errors,
         r.unexpected() + m.around.unexpected(), r.unanswered() + m.around.unanswered(),
         r.lost_connections + m.around.lost_connections, m.clean() ? "true" : "false",
-        LatencyJson(r.latency));
+        static_cast<double>(r.longest_silence_ns) * 1e-6, LatencyJson(r.latency));
     if (m.rate > 0) absl::StrAppend(&out, "   \"late_ms\": ", LatencyJson(r.late), ",\n");
     if (m.has_server_cpu) {
       absl::StrAppendFormat(

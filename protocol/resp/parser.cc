@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "protocol/number.h"
 #include "protocol/resp/split.h"
 
@@ -45,6 +46,12 @@ inline int64_t FastNumber(const char** at, const char* end) {
   return number;
 }
 
+// Neither printable ASCII nor white space.
+bool IsForeign(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < ' ' ? byte < '\t' || byte > '\r' : byte >= 0x7f;
+}
+
 }  // namespace
 
 enum class Parser::Step : uint8_t { kDone, kMore, kError };
@@ -53,6 +60,11 @@ enum class Parser::Line : uint8_t { kNumber, kNotANumber, kMore, kTooLong };
 Parser::Step Parser::Fail(absl::string_view text) {
   error_ = absl::StrCat("ERR Protocol error: ", text);
   return Step::kError;
+}
+
+Parser::Step Parser::FailForeign(char byte) {
+  foreign_ = true;
+  return Fail(absl::StrFormat("expected '*' or a command, got the byte 0x%02x", static_cast<unsigned char>(byte)));
 }
 
 void Parser::Restart() {
@@ -230,6 +242,7 @@ Parser::Step Parser::ReadRequest(absl::string_view rest, const ParserLimits& lim
 }
 
 Parser::Step Parser::ReadInline(absl::string_view rest, const ParserLimits& limits, Batch& batch) {
+  if (IsForeign(rest[0])) return FailForeign(rest[0]);
   const auto* line_end =
       static_cast<const char*>(std::memchr(rest.data() + scanned_, '\n', rest.size() - scanned_));
   const size_t length =
@@ -241,6 +254,8 @@ Parser::Step Parser::ReadInline(absl::string_view rest, const ParserLimits& limi
   }
   absl::string_view line = rest.substr(0, length);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (const size_t at = line.find_first_not_of(" \t\n\v\f\r"); at != absl::string_view::npos && IsForeign(line[at]))
+    return FailForeign(line[at]);
   const size_t first = batch.words.size();
   if (!SplitLine(line, scratch_, [&](absl::string_view word) { batch.words.push_back(word); })) {
     batch.words.resize(first);

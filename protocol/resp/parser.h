@@ -10,6 +10,9 @@
 // Writer::Error(); the
 //           connection closes after one.
 // Splits    what is parsed depends on the bytes alone, never on how they were cut into reads.
+// Strangers  an inline request that begins with a byte which no command begins with is an error at once, without waiting for
+//           its line end: another protocol is being spoken (TLS, for one), or bytes of a request got lost. Redis waits, and says
+//           that it does not know such a command.
 #pragma once
 
 #include <cstddef>
@@ -70,6 +73,8 @@ class Parser {
   // Bytes of the last `buffer` that complete requests (and skipped empty ones) took.
   size_t consumed() const { return consumed_; }
   absl::string_view error() const { return error_; }
+  // Whether the error was that the peer does not seem to speak this protocol at all.
+  bool foreign() const { return foreign_; }
   // How many bytes in all, counted from the start of the incomplete request, are known to be needed
   // (0: not known). Lets the reader make room for a large bulk at once.
   size_t bytes_wanted() const { return bytes_wanted_; }
@@ -91,11 +96,13 @@ class Parser {
   Step ReadBulkHeader(absl::string_view rest, const ParserLimits& limits);
   Line ReadNumberLine(absl::string_view rest, const ParserLimits& limits, int64_t* value);
   Step Fail(absl::string_view text);
+  Step FailForeign(char byte);
   void Restart();
 
   size_t consumed_ = 0;
   size_t bytes_wanted_ = 0;
   std::string error_;
+  bool foreign_ = false;
   // Progress inside the incomplete request at the buffer's front, as offsets from its first byte.
   size_t position_ = 0;      // of the next header line, or of the bulk whose header has been read
   size_t scanned_ = 0;       // no line end before this

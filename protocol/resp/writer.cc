@@ -97,6 +97,11 @@ void Writer::Integer(int64_t value) {
 }
 
 void Writer::Bulk(absl::string_view bytes) {
+  // Where the buffer already ends beyond it, other values have put it there.
+  if (out_->size() + bytes.size() > limit_) [[unlikely]] {
+    cut_ = true;
+    return;
+  }
   char whole[kHeadMax + kShortBulk + 2];
   const size_t head = PutHead(whole, '$', bytes.size());
   if (bytes.size() <= kShortBulk) {
@@ -170,7 +175,7 @@ void Writer::BigNumber(absl::string_view digits) {
 }
 
 void Writer::Verbatim(absl::string_view text, absl::string_view format) {
-  if (resp_ == 2) return Bulk(text);
+  if (resp_ == 2 || out_->size() + text.size() > limit_) return Bulk(text);
   Head('=', text.size() + 4);
   // The format is always three characters; a shorter name is padded as Redis does.
   for (size_t i = 0; i < 3; ++i) out_->push_back(i < format.size() ? format[i] : ' ');

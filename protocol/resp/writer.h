@@ -18,6 +18,13 @@ class Writer {
   int resp() const { return resp_; }
   void set_resp(int version) { resp_ = version; }
   std::string& buffer() { return *out_; }
+  // Where the buffer ends at the latest: strings that would go beyond are left out, and cut() is true from then on. What is
+  // there is no whole reply then.
+  void set_limit(size_t end) {
+    limit_ = end;
+    cut_ = false;
+  }
+  bool cut() const { return cut_; }
 
   void Simple(absl::string_view text);  // +text
   void Ok() { out_->append("+OK\r\n", 5); }
@@ -48,7 +55,9 @@ class Writer {
   void Head(char kind, uint64_t n);
   void InsertHead(size_t mark, char kind, uint64_t n);
   std::string* out_;
+  size_t limit_ = static_cast<size_t>(-1);
   int resp_;
+  bool cut_ = false;
 };
 
 }  // namespace idemd::protocol

@@ -73,7 +73,10 @@ std::string Selector::KeyRules() const {
   if (all_keys_) return "~*";
   std::string rules;
   for (const KeyPattern& key : keys_) {
-    const char* const prefix = key.access == kReadWrite ? "~" : key.access == kRead ? "%R~" : "%W~";
+    // "~*" would be the flag, behind which no pattern may stand.
+    const bool flag = key.pattern == "*";
+    const char* const prefix =
+        key.access == kReadWrite ? (flag ? "%RW~" : "~") : key.access == kRead ? "%R~" : "%W~";
     absl::StrAppend(&rules, rules.empty() ? "" : " ", prefix, key.pattern);
   }
   return rules;

@@ -95,6 +95,7 @@ RuleError Selector::AddKeyPattern(absl::string_view rule) {
       access |= bit;
       pattern.remove_prefix(1);
     }
+    if (access == 0) return RuleError::kSyntax;  // "%" alone, which a description could only make more of
     // A rule without "~" allows the key without a name, as in Redis.
     if (!pattern.empty()) pattern.remove_prefix(1);
   }
@@ -129,7 +130,7 @@ RuleError Selector::Allow(const Catalog& catalog, absl::string_view name) {
   const Catalog::Command& entry = catalog.commands()[container];
   if (entry.parent != kNoCommand) return RuleError::kFirstWordOfSubcommand;
   const absl::string_view word = name.substr(bar + 1);
-  if (word.empty()) return RuleError::kSyntax;
+  if (word.empty() || HasBlanks(word)) return RuleError::kSyntax;
   if (!entry.subcommands.empty()) {
     const CommandId command = catalog.Find(name);
     if (command == kNoCommand) return RuleError::kUnknown;

@@ -97,6 +97,8 @@ RuleError User::RemoveDigest(absl::string_view digest) {
 RuleError User::AddSelector(const Catalog& catalog, absl::string_view rule, bool all_channels) {
   Selector selector(all_channels);
   for (absl::string_view part : absl::StrSplit(rule, ' ', absl::SkipEmpty())) {
+    // In a description it would end the selector.
+    if (absl::EndsWith(part, ")")) return RuleError::kSyntax;
     const RuleError error = selector.Apply(catalog, part);
     if (error != RuleError::kNone) return error;
   }

@@ -1,6 +1,7 @@
 // Keeps the users, and publishes a new copy of one whenever it changes.
 #include "server/acl/users.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -82,6 +83,9 @@ absl::Status Users::Declare(absl::Span<const std::vector<std::string>> users) {
   Map declared;
   for (const std::vector<std::string>& words : users) {
     const std::string& name = words.front();
+    // A line of a file could not tell it from its rules.
+    if (name.empty() || std::any_of(name.begin(), name.end(), [](char c) { return c == '\0' || absl::ascii_isspace(static_cast<unsigned char>(c)); }))
+      return absl::InvalidArgumentError("Usernames can't be empty or contain spaces or null characters");
     User user(name, channels);
     // The one that was there before any line begins anew.
     if (name == "default") (void)user.Apply(catalog_, "reset", channels);

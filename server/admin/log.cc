@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -66,6 +68,29 @@ void Log(LogLevel level, absl::string_view text) {
   if (fd < 0) return;  // there is nowhere left to say so
   [[maybe_unused]] const ssize_t written = write(fd, line.data(), line.size());
   if (fd != STDOUT_FILENO) close(fd);
+}
+
+bool LogLimit::Allow(int64_t now_ms, uint64_t* left_out) {
+  storage::MutexLock lock(mutex_);
+  const int64_t more = (now_ms - filled_ms_) / kPauseMs;
+  if (more > 0) {
+    room_ = std::min(kAtOnce, room_ + more);
+    filled_ms_ += more * kPauseMs;
+  }
+  if (room_ == 0) {
+    ++left_out_;
+    return false;
+  }
+  --room_;
+  *left_out = std::exchange(left_out_, 0);
+  return true;
+}
+
+void LogWarning(LogLimit& limit, absl::string_view text) {
+  uint64_t left_out = 0;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (!limit.Allow(std::chrono::duration_cast<std::chrono::milliseconds>(now).count(), &left_out)) return;
+  LogWarning(left_out == 0 ? std::string(text) : absl::StrCat(text, " (", left_out, " lines like this were left out before.)"));
 }
 
 void SetLogLevel(int64_t level) { State().level.store(level, std::memory_order_relaxed); }

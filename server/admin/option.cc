@@ -69,6 +69,7 @@ const std::vector<const OptionSpec*>& Options() {
   static const auto* const all = [] {
     auto* list = new std::vector<const OptionSpec*>;
     for (const OptionSpec& option : OptionsOfIdemd()) list->push_back(&option);
+    for (const OptionSpec& option : OptionsOfDurability()) list->push_back(&option);
     for (const OptionSpec& option : OptionsOfTls()) list->push_back(&option);
     for (const OptionSpec& option : OptionsOfRedis()) list->push_back(&option);
     return list;

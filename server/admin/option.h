@@ -81,6 +81,7 @@ struct OptionSpec {
 // The table: what idemd does (options_of_idemd.cc, options_of_tls.cc), then what it only knows of
 // (options_of_redis.cc).
 absl::Span<const OptionSpec> OptionsOfIdemd();
+absl::Span<const OptionSpec> OptionsOfDurability();
 absl::Span<const OptionSpec> OptionsOfTls();
 absl::Span<const OptionSpec> OptionsOfRedis();
 const std::vector<const OptionSpec*>& Options();

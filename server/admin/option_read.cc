@@ -161,7 +161,13 @@ absl::Status ReadDirectory(Words words, std::string* text) {
 
 absl::Status ReadBind(Words words, std::string* text) {
   if (words.size() > kBindAddressesMax) return Wrong("Too many bind addresses specified.");
-  *text = words.size() == 1 && words[0].empty() ? "" : absl::StrJoin(words, " ");
+  text->clear();
+  for (const std::string& word : words) {
+    // The text is written into files as it stands.
+    const auto special = [](char c) { return c == '"' || c == '\'' || !absl::ascii_isgraph(static_cast<unsigned char>(c)); };
+    if (std::any_of(word.begin(), word.end(), special)) return Wrong("Bind addresses have no blanks and no quotes.");
+    if (!word.empty()) absl::StrAppend(text, text->empty() ? "" : " ", word);
+  }
   return absl::OkStatus();
 }
 

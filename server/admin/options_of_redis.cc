@@ -80,10 +80,6 @@ constexpr OptionSpec kOptions[] = {
     // memory and encodings
     Integer("maxmemory-samples", "5", 1, kIntMax, nullptr, 0, &S::maxmemory_samples),
     Integer("maxmemory-eviction-tenacity", "10", 0, 100),
-    {.name = "maxmemory-clients",
-     .type = T::kMemoryOrPercent,
-     .initial = "0",
-     .effect = Effect::kNone},
     Integer("lfu-log-factor", "10", 0, kIntMax, nullptr, 0, &S::lfu_log_factor),
     Integer("lfu-decay-time", "1", 0, kIntMax, nullptr, 0, &S::lfu_decay_minutes),
     Bool("lazyfree-lazy-eviction", "no"),

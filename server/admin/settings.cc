@@ -182,25 +182,38 @@ absl::Status Settings::Set(absl::Span<const std::pair<absl::string_view, absl::s
   if (absl::Status read = ReadPairs(pairs, options, &changes); !read.ok()) return read;
 
   std::vector<Change> old;
+  std::vector<const Hook*> ran;
+  const auto undo = [&] {
+    for (Change& change : old) Keep(change.option, std::move(change.text));
+    for (const Hook* again : ran) again->run().IgnoreError();  // the old values worked before
+  };
+  try {
+    return Apply(changes, old, ran, undo, warnings);
+  } catch (const std::bad_alloc&) {
+    undo();
+    throw;
+  }
+}
+
+absl::Status Settings::Apply(std::vector<Change>& changes, std::vector<Change>& old, std::vector<const Hook*>& ran,
+                             absl::FunctionRef<void()> undo, std::vector<std::string>* warnings) {
   for (Change& change : changes) {
     std::string before = TextOf(change.option);
     if (before == change.text && !Options()[change.option]->has(kReload)) continue;
-    Keep(change.option, std::move(change.text));
     old.push_back({change.option, std::move(before)});
+    Keep(change.option, std::move(change.text));
   }
   const auto changed = [&](const std::string& name) {
     return std::any_of(old.begin(), old.end(),
                        [&](const Change& c) { return name == Options()[c.option]->name; });
   };
-  std::vector<const Hook*> ran;
   for (const Hook& hook : hooks_) {
     const auto name = std::find_if(hook.names.begin(), hook.names.end(), changed);
     if (name == hook.names.end()) continue;
     ran.push_back(&hook);
     const absl::Status applied = hook.run();
     if (applied.ok()) continue;
-    for (Change& change : old) Keep(change.option, std::move(change.text));
-    for (const Hook* again : ran) again->run().IgnoreError();  // the old values worked before
+    undo();
     return Failed(*name, applied.message());
   }
   for (const Change& change : old) {

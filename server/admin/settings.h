@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -37,6 +38,7 @@ enum MaxmemoryPolicy : int64_t {
   kAllkeysRandom,
   kNoEviction,
 };
+enum IoBackend : int64_t { kIoAuto, kIoEpoll, kIoUring };
 enum AclPubsubDefault : int64_t { kAllChannels, kResetChannels };
 enum Appendfsync : int64_t { kFsyncAlways, kFsyncEverysec, kFsyncNo };
 
@@ -89,6 +91,8 @@ class Settings {
   std::atomic<int64_t> timeout_s{0};
   std::atomic<int64_t> maxclients{0};
   std::atomic<int64_t> io_threads{0};
+  std::atomic<int64_t> io_backend{kIoAuto};
+  std::atomic<bool> io_uring_in_use{false};  // what came of io-backend; written when the server starts
   std::atomic<bool> protected_mode{true};
   // Connections have to log in: requirepass is not empty. Who keeps users says more: the default user needs a password,
   // or is off.
@@ -96,7 +100,13 @@ class Settings {
   std::atomic<int64_t> acl_pubsub_default{kResetChannels};
   std::atomic<int64_t> acllog_max_len{0};
   std::atomic<int64_t> proto_max_bulk_bytes{0};
+  std::atomic<int64_t> proto_max_words{0};
+  std::atomic<int64_t> proto_max_reply_bytes{0};
   std::atomic<int64_t> client_query_buffer_bytes{0};
+  std::atomic<int64_t> unauthenticated_max_clients{0};
+  std::atomic<int64_t> unauthenticated_max_seconds{0};
+  std::atomic<int64_t> unauthenticated_query_buffer_bytes{0};
+  std::atomic<uint64_t> maxmemory_clients_bytes{0};  // of maxmemory-clients, and of maxmemory if that is a share of it
   OutputLimit output_limit_normal;
   OutputLimit output_limit_replica;
   OutputLimit output_limit_pubsub;
@@ -150,6 +160,8 @@ class Settings {
   std::atomic<int64_t> idem_restart_grace_ms{0};
   std::atomic<int64_t> idem_max_namespaces{0};
   std::atomic<int64_t> idem_max_waiters{0};
+  std::atomic<int64_t> idem_max_waiters_per_key{0};
+  std::atomic<int64_t> idem_max_tokens{0};
 
   // --- texts
   // The canonical text of an option, as CONFIG GET shows it; "" when there is no such option.
@@ -173,7 +185,8 @@ class Settings {
   [[nodiscard]] absl::Status LoadText(absl::string_view text);
   // The words behind each "user" of what was loaded, in order; rules are not looked at here.
   const std::vector<std::vector<std::string>>& users() const { return users_; }
-  // Lines that CONFIG REWRITE puts in place of those with "user". Call it before the server runs.
+  // Lines that CONFIG REWRITE puts in place of those with "user": words between blanks, quoted where a file needs it. Call it
+  // before the server runs.
   void RewriteUsersFrom(std::function<std::vector<std::string>()> lines) { user_lines_ = std::move(lines); }
   // What Load() took but this version does not do, one sentence each, to be logged.
   std::vector<std::string> warnings() const;
@@ -223,6 +236,9 @@ class Settings {
     size_t option;
     std::string text;
   };
+  // The second half of Set(). `old` and `ran` are what undo() undoes.
+  absl::Status Apply(std::vector<Change>& changes, std::vector<Change>& old, std::vector<const Hook*>& ran,
+                     absl::FunctionRef<void()> undo, std::vector<std::string>* warnings);
   absl::Status ReadPairs(absl::Span<const std::pair<absl::string_view, absl::string_view>> pairs,
                          SetOptions options, std::vector<Change>* changes) const;
   // Keeps the text, and brings the atomics made from it up to date.

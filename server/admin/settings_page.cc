@@ -83,7 +83,7 @@ void AppendHelp(const OptionSpec& option, std::string* out) {
 // Those that do something, group by group, in the order of the tables.
 std::vector<std::pair<absl::string_view, std::vector<const OptionSpec*>>> Groups() {
   std::vector<std::pair<absl::string_view, std::vector<const OptionSpec*>>> groups;
-  for (const absl::Span<const OptionSpec> table : {OptionsOfIdemd(), OptionsOfTls()}) {
+  for (const absl::Span<const OptionSpec> table : {OptionsOfIdemd(), OptionsOfDurability(), OptionsOfTls()}) {
     for (const OptionSpec& option : table) {
       auto group = std::find_if(groups.begin(), groups.end(),
                                 [&](const auto& g) { return g.first == option.group; });

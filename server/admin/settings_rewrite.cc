@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "protocol/resp/split.h"
 #include "server/admin/option.h"
@@ -87,6 +89,15 @@ std::string Rewriter::Text() const {
   return text;
 }
 
+// Patterns and passwords may have quotes, which a file would take for its own.
+std::string WithQuotes(absl::string_view line) {
+  const auto special = [](char c) { return c == '"' || c == '\'' || !absl::ascii_isgraph(static_cast<unsigned char>(c)); };
+  return absl::StrJoin(absl::StrSplit(line, ' ', absl::SkipEmpty()), " ", [&](std::string* out, absl::string_view word) {
+    const bool quote = std::any_of(word.begin(), word.end(), special);
+    absl::StrAppend(out, quote ? Quoted(word) : std::string(word));
+  });
+}
+
 absl::Status Failure(int error) {
   return absl::UnavailableError(std::generic_category().message(error));
 }
@@ -151,7 +162,11 @@ absl::Status Settings::Rewrite() {
     }
     rewriter.Put(i, FileLines(spec, text), text != standard);
   }
-  if (user_lines_ != nullptr) rewriter.Put(UserLines(), user_lines_(), /*append=*/true);
+  if (user_lines_ != nullptr) {
+    std::vector<std::string> lines = user_lines_();
+    for (std::string& line : lines) line = WithQuotes(line);
+    rewriter.Put(UserLines(), lines, /*append=*/true);
+  }
   if (absl::Status status = ReplaceFile(path, rewriter.Text()); !status.ok())
     return absl::UnavailableError(absl::StrCat("Rewriting config file: ", status.message()));
   return absl::OkStatus();

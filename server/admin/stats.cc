@@ -104,6 +104,7 @@ StatsTotals ServerStats::RawTotals() const {
   sum.rejected_connections = rejected_connections_.load(std::memory_order_relaxed);
   sum.query_limit_disconnections = query_limit_.load(std::memory_order_relaxed);
   sum.output_limit_disconnections = output_limit_.load(std::memory_order_relaxed);
+  sum.evicted_clients = evicted_clients_.load(std::memory_order_relaxed);
   return sum;
 }
 
@@ -114,7 +115,8 @@ StatsTotals ServerStats::Totals() const {
        {&StatsTotals::connections, &StatsTotals::rejected_connections, &StatsTotals::commands,
         &StatsTotals::reads, &StatsTotals::writes, &StatsTotals::read_bytes,
         &StatsTotals::written_bytes, &StatsTotals::error_replies,
-        &StatsTotals::query_limit_disconnections, &StatsTotals::output_limit_disconnections}) {
+        &StatsTotals::query_limit_disconnections, &StatsTotals::output_limit_disconnections,
+        &StatsTotals::evicted_clients}) {
     t.*field = Since(t.*field, base_.*field);
   }
   return t;

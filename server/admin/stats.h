@@ -99,6 +99,8 @@ struct alignas(64) ThreadStats {
     writes.Add(1);
     written_bytes.Add(bytes);
   }
+  // Of what was said to be written, so much was not.
+  void OnUnsent(uint64_t bytes) { written_bytes.Add(0 - bytes); }
 
   OwnedCounter connections;
   OwnedCounter reads;
@@ -149,6 +151,7 @@ struct StatsTotals {
   uint64_t error_replies = 0;
   uint64_t query_limit_disconnections = 0;
   uint64_t output_limit_disconnections = 0;
+  uint64_t evicted_clients = 0;
 };
 
 class ServerStats {
@@ -160,6 +163,7 @@ class ServerStats {
   void OnRejectedConnection() { rejected_connections_.fetch_add(1, std::memory_order_relaxed); }
   void OnQueryLimit() { query_limit_.fetch_add(1, std::memory_order_relaxed); }
   void OnOutputLimit() { output_limit_.fetch_add(1, std::memory_order_relaxed); }
+  void OnEvictedClients(uint64_t n) { evicted_clients_.fetch_add(n, std::memory_order_relaxed); }
 
   StatsTotals Totals() const;
   CommandTotals Command(uint32_t ordinal) const;
@@ -206,6 +210,7 @@ class ServerStats {
   std::atomic<uint64_t> rejected_connections_{0};
   std::atomic<uint64_t> query_limit_{0};
   std::atomic<uint64_t> output_limit_{0};
+  std::atomic<uint64_t> evicted_clients_{0};
   std::atomic<uint64_t> peak_memory_bytes_{0};
   std::atomic<int64_t> peak_memory_unix_s_{0};
 };

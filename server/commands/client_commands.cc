@@ -70,7 +70,6 @@ std::string Flags(const ClientInfo& info) {
 // One line of CLIENT LIST, with the fields in Redis' order.
 void AppendClientLine(const CommandTable& commands, const ClientInfo& info, std::string& out) {
   const int64_t now_ms = SteadyMs();
-  const uint64_t buffers = Get(info.query_bytes) + Get(info.query_free) + Get(info.output_bytes);
   const CommandSpec* last = Get(info.last_command);
   storage::MutexLock lock(info.mutex);
   absl::StrAppend(&out, "id=", info.id, " addr=", info.address, " laddr=", info.local_address,
@@ -80,8 +79,8 @@ void AppendClientLine(const CommandTable& commands, const ClientInfo& info, std:
   absl::StrAppend(&out, " db=", Get(info.db), " sub=", Get(info.channels), " psub=",
                   Get(info.patterns), " ssub=", Get(info.shard_channels), " multi=", Get(info.queued),
                   " qbuf=", Get(info.query_bytes), " qbuf-free=", Get(info.query_free),
-                  " argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=", Get(info.output_bytes) != 0 ? 1 : 0,
-                  " omem=", Get(info.output_bytes), " tot-mem=", buffers + sizeof(ClientInfo) + sizeof(Session));
+                  " argv-mem=0 multi-mem=", Get(info.queued_bytes), " rbs=0 rbp=0 obl=0 oll=", Get(info.output_bytes) != 0 ? 1 : 0,
+                  " omem=", Get(info.output_bytes), " tot-mem=", info.buffer_bytes() + sizeof(ClientInfo) + sizeof(Session));
   absl::StrAppend(&out, " events=", Get(info.output_bytes) != 0 ? "rw" : "r", " cmd=",
                   last == nullptr ? std::string("NULL") : commands.EntryOf(*last).full_name,
                   " user=", info.user, " redir=", Get(info.redirect), " resp=", Get(info.resp),

@@ -38,6 +38,7 @@
 #include "server/commands/table.h"
 #include "server/commands/transaction.h"
 #include "server/pubsub/tracking.h"
+#include "server/steady_time.h"
 #include "storage/store.h"
 
 namespace idemd::server {
@@ -48,11 +49,6 @@ using Words = absl::Span<const absl::string_view>;
 
 constexpr size_t kChunk = 32;            // prefetches in flight; more would push each other out of the cache
 constexpr size_t kShownArgsBytes = 128;  // of an unknown command's arguments, as Redis shows them
-
-int64_t SteadyUs() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string UnknownCommand(Words words) {
   std::string args;
@@ -205,6 +201,14 @@ void InsertPushes(Session& session, const CommandSpec& spec, size_t mark, std::s
   session.pushes.clear();
 }
 
+// The reply got too long, and was not put together to its end. Who may have changed something must not take the error for a
+// refusal, so that the connection ends as if the reply had been lost.
+void RefuseReply(Session& session, const CommandEntry& entry, size_t mark, protocol::Writer& reply) {
+  reply.buffer().resize(mark);
+  reply.Error(errors::kReplyTooLong);
+  session.close_after_reply = (entry.spec->flags & kReadonly) == 0;
+}
+
 void CountCommand(ClientInfo& info) {
   info.commands.store(info.commands.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
@@ -301,8 +305,10 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
   const auto prepared = [&room](size_t i) -> Prepared& { return reinterpret_cast<Prepared*>(room.data())[i]; };
   storage::Unit unit(services_.store);  // of plain commands, of one after another
   bool quiet = Quiet(session);
+  const auto reply_bytes_max = static_cast<size_t>(services_.settings.proto_max_reply_bytes.load(std::memory_order_relaxed));
   ClientInfo& info = session.info();
   int64_t now_us = SteadyUs();
+  if (session.turn_end_us == 0) session.turn_end_us = now_us + session.turn_us;
   info.last_active_ms.store(now_us / 1000, std::memory_order_relaxed);
   size_t done = first;
   while (done < batch.requests.size()) {
@@ -315,10 +321,16 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
     }
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
+      if (now_us >= session.turn_end_us && done != first) [[unlikely]]
+        return done - first;
+      reply.set_limit(out.size() + reply_bytes_max);
       const Words words = batch.words_of(batch.requests[done]);
       if (quiet && MayRunPlain(services_, prepared(i), words)) [[likely]] {
+        const size_t mark = out.size();
         Execute(session, words, prepared(i), unit, reply, &now_us);
         CountCommand(info);
+        if (reply.cut()) [[unlikely]]
+          RefuseReply(session, *prepared(i).entry, mark, reply);
         continue;
       }
       if (!RunOne(session, words, prepared(i), reply, &now_us)) return done - first;
@@ -359,8 +371,12 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
   }
   if (session.reply_mode == ReplyMode::kSkipNext) session.reply_mode = ReplyMode::kSkipThis;
   if (refusal.empty() && session.transaction != nullptr && (entry->spec->flags & kNotQueued) == 0) {
-    QueueCommand(session, *entry, words);
-    reply.Simple("QUEUED");
+    if (MayQueue(services_, session, words)) {
+      QueueCommand(session, *entry, words);
+      reply.Simple("QUEUED");
+    } else {
+      reply.Error(errors::kTransactionTooLong);
+    }
   } else if (refusal.empty()) {
     storage::Unit unit(services_.store);
     Execute(session, words, p, unit, reply, now_us);
@@ -376,6 +392,8 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     thread_stats_->OnError(ErrorCode(out, mark));
     if (entry != nullptr) thread_stats_->OnRejected(entry->ordinal);
   }
+  if (reply.cut()) [[unlikely]]
+    RefuseReply(session, *entry, mark, reply);
   CountCommand(session.info());
   reply.set_resp(session.resp);  // HELLO and RESET change it
   if (session.reply_mode != ReplyMode::kOn) [[unlikely]]
@@ -403,13 +421,30 @@ static void NoteDurationAtEnd(Context& c, const CommandSpec& spec, int64_t usec)
       });
 }
 
+// An allocation failed. Whoever has not begun to change anything is told so, and everybody goes on.
+static void AnswerNoMemory(Context& c, uint32_t marks, size_t mark) {
+  if (c.unit.marks() != marks) return c.unit.GiveUp();
+  UndoBlock(c.session);
+  c.reply.buffer().resize(mark);
+  c.reply.Error(errors::kNoMemory);
+}
+
+static inline void CallHandler(Context& c, const CommandSpec& spec, size_t mark) {
+  const uint32_t marks = c.unit.marks();
+  try {
+    spec.handler(c);
+  } catch (const std::bad_alloc&) {
+    AnswerNoMemory(c, marks, mark);
+  }
+}
+
 // Some instructions, for every command: what is rare is elsewhere.
 static inline void CallAndCount(Context& c, const CommandEntry& entry, int64_t* now_us) {
   const std::string& out = c.reply.buffer();
   const size_t mark = out.size();
   if (*now_us == 0) *now_us = SteadyUs();
   c.unit.ReportMisses((entry.spec->flags & kReadonly) != 0);
-  entry.spec->handler(c);
+  CallHandler(c, *entry.spec, mark);
   const int64_t end_us = SteadyUs(), usec = end_us - *now_us;
   *now_us = end_us;
   const bool failed = out.size() > mark && out[mark] == '-';

@@ -40,7 +40,8 @@ class Dispatcher {
 
   // Executes the requests of `batch` from number `first` on, in order, appending replies to `out`. Returns how many were
   // executed; fewer than there are when the session became blocked (session.waiter is set), is to be closed
-  // (close_after_reply), or `out` grew past `out_soft_limit` (flush, then call again).
+  // (close_after_reply), `out` grew past `out_soft_limit` (flush, then call again), or Session::turn_end_us has come; one at
+  // least is executed.
   size_t Run(Session& session, const protocol::Batch& batch, size_t first, size_t out_soft_limit, std::string& out);
 
   // What the session waits for has not come by Session::give_up_at: its reply is on the way, unless another one is.

@@ -86,6 +86,7 @@ void Load(Context& c) {
   const std::string why =
       scripts.functions().Load(scripts.ForThisThread().functions, c.words.back(), replace, &name);
   if (!why.empty()) return c.reply.Error(absl::StrCat("ERR ", why));
+  c.unit.Mark();
   LogChange(c, {"FUNCTION", "LOAD", "REPLACE", c.words.back()});
   c.reply.Bulk(name);
 }
@@ -93,6 +94,7 @@ void Load(Context& c) {
 void Delete(Context& c) {
   c.unit.LockAll();
   if (!c.services.scripts->functions().Delete(c.words[2])) return c.reply.Error("ERR Library not found");
+  c.unit.Mark();
   LogChange(c, {"FUNCTION", "DELETE", c.words[2]});
   c.reply.Ok();
 }
@@ -103,6 +105,7 @@ void Flush(Context& c) {
     return c.reply.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
   c.unit.LockAll();
   c.services.scripts->functions().Flush();
+  c.unit.Mark();
   LogChange(c, {"FUNCTION", "FLUSH"});
   c.reply.Ok();
 }
@@ -210,6 +213,7 @@ void Restore(Context& c) {
   c.unit.LockAll();
   const std::string why = scripts.functions().Restore(scripts.ForThisThread().functions, texts, policy);
   if (!why.empty()) return c.reply.Error(absl::StrCat("ERR ", why));
+  c.unit.Mark();
   LogChange(c, {"FUNCTION", "RESTORE", c.words[2], c.words.size() == 4 ? c.words[3] : "APPEND"});
   c.reply.Ok();
 }

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
+#include "server/admin/settings.h"
 #include "server/commands/groups.h"
 #include "server/commands/idem_args.h"
 #include "server/commands/idem_common.h"
@@ -19,13 +21,13 @@ using storage::ConsumeStatus;
 using storage::HashedKey;
 using storage::LifeError;
 
-constexpr int64_t kTokensMax = 1000;  // per call: bounded time under the locks
-
 void Token(Context& c) {
   IdemOptions options;
   options.value = "1";
   if (!ReadIdemOptions(c, 2, kOptTimed | kOptValue | kOptCount, &options)) return;
-  if (options.count < 1 || options.count > kTokensMax) return c.reply.Error(errors::kCountRange);
+  // A call has bounded time under the locks.
+  const int64_t count_max = c.services.settings.idem_max_tokens.load(std::memory_order_relaxed);
+  if (options.count < 1 || options.count > count_max) return c.reply.Error(absl::StrCat(errors::kCountRange, count_max));
   if (storage::LooksLikeRecord(options.value)) return c.reply.Error(errors::kReservedValue);
   storage::ResolvedLifetime lifetime;
   const int64_t ttl_ms = c.services.store.settings().token_ttl_ms.load(std::memory_order_relaxed);

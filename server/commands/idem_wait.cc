@@ -1,6 +1,7 @@
 // IDEM.RESERVE ... WAIT: a session in line at a pending key, until the store, the clock or CLIENT
 // UNBLOCK answers it.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,6 +41,7 @@ class ReserveWaiter final : public SessionWaiter {
   }
 
   void Resolve(const storage::WaitAnswer& answer) override {
+    in_line_.store(false, std::memory_order_relaxed);
     if (answer.error == LifeError::kNone) {
       const ReserveStatus status = answer.reply.status;
       if (status != ReserveStatus::kPending)
@@ -68,6 +70,14 @@ class ReserveWaiter final : public SessionWaiter {
       WriteReserveReply(reply, self->PendingNow(session));
     });
     return true;
+  }
+
+  void Settle() override {
+    if (!in_line_.load(std::memory_order_relaxed)) return;
+    const storage::HashedKey key(key_);
+    storage::Unit unit(services_.store);
+    unit.Lock(key);
+    unit.LeaveLine(db_, key);
   }
 
  private:
@@ -100,6 +110,7 @@ class ReserveWaiter final : public SessionWaiter {
   const std::string claim_;
   const std::string fingerprint_;
   const std::string ifeq_;
+  std::atomic<bool> in_line_{true};  // false: written under the key's lock, read by the connection's thread after the answer came
 };
 
 }  // namespace
@@ -107,8 +118,9 @@ class ReserveWaiter final : public SessionWaiter {
 bool BeginWait(Context& c, const storage::HashedKey& key, const storage::ReserveRequest& request,
                int64_t wait_ms) {
   storage::Store& store = c.services.store;
-  const int64_t max = store.settings().max_waiters.load(std::memory_order_relaxed);
-  if (store.waiters() >= static_cast<uint64_t>(max)) return false;
+  const auto max = static_cast<size_t>(store.settings().max_waiters.load(std::memory_order_relaxed));
+  const auto max_per_key = static_cast<size_t>(store.settings().max_waiters_per_key.load(std::memory_order_relaxed));
+  if (store.waiters() >= max || c.unit.WaitersAt(c.db(), key) >= max_per_key) return false;
   auto waiter = std::make_shared<ReserveWaiter>(c, key.bytes, request,
                                                 storage::AddTimeOrNever(c.unit.now_ms(), wait_ms));
   Block(c.session, waiter);

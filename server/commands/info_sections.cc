@@ -60,7 +60,7 @@ void InfoServer(Context& c, std::string& out) {
       .Add("os", OsName())
       .Add("arch_bits", sizeof(void*) * 8)
       .Add("monotonic_clock", "POSIX clock_gettime")
-      .Add("multiplexing_api", "epoll")
+      .Add("multiplexing_api", Get(settings.io_uring_in_use) ? "io_uring" : "epoll")
       .Add("gcc_version", absl::StrCat(__GNUC__, ".", __GNUC_MINOR__, ".0"))
       .Add("process_id", getpid())
       .Add("process_supervised", "no")
@@ -110,6 +110,7 @@ void InfoMemory(Context& c, std::string& out) {
   const uint64_t used = store.used_bytes;
   const uint64_t peak = std::max(used, c.services.stats.peak_memory_bytes());
   const ScriptTotals scripts = c.services.scripts == nullptr ? ScriptTotals() : c.services.scripts->Totals();
+  const Clients::Memory clients = c.services.clients.memory();
   const PersistenceControl* const disk = c.services.persistence;
   const uint64_t log_buffer_bytes = disk == nullptr ? 0 : disk->status().log_buffer_bytes;
   InfoLines(out)
@@ -145,8 +146,10 @@ void InfoMemory(Context& c, std::string& out) {
       .Add("rss_overhead_bytes", Difference(memory.rss_bytes, memory.resident_bytes))
       .Fixed("mem_fragmentation_ratio", Ratio(memory.rss_bytes, used))
       .Add("mem_fragmentation_bytes", Difference(memory.rss_bytes, used))
-      .Zeros({"mem_not_counted_for_evict", "mem_replication_backlog", "mem_clients_slaves",
-              "mem_clients_normal", "mem_cluster_links"})
+      .Zeros({"mem_not_counted_for_evict", "mem_replication_backlog"})
+      .Add("mem_clients_slaves", clients.replica_bytes)
+      .Add("mem_clients_normal", clients.normal_bytes)
+      .Zeros({"mem_cluster_links"})
       .Add("mem_aof_buffer", log_buffer_bytes)
       .Add("mem_allocator", AllocatorName())
       .Add("huge_pages", store.huge_pages ? "yes" : store.why_not)
@@ -176,7 +179,7 @@ void InfoStats(Context& c, std::string& out) {
       .Fixed("expired_stale_perc", 0)
       .Zeros({"expired_time_cap_reached_count"})
       .Add("evicted_keys", storage.Get(storage::StorageStats::kEvicted))
-      .Zeros({"evicted_clients"})
+      .Add("evicted_clients", totals.evicted_clients)
       .Add("keyspace_hits", storage.Get(storage::StorageStats::kHits))
       .Add("keyspace_misses", storage.Get(storage::StorageStats::kMisses))
       .Add("pubsub_channels", c.services.pubsub->channels(ChannelSpace::kPlain))

@@ -136,9 +136,13 @@ void ScriptCalls::Run(const CommandEntry& entry, Words words, int resp, std::str
   }
   if ((spec.flags & kWrite) != 0) thread_.running.wrote.store(true, std::memory_order_relaxed);
   protocol::Writer writer(reply, resp);
+  writer.set_limit(static_cast<size_t>(outer_.services.settings.proto_max_reply_bytes.load(std::memory_order_relaxed)));
   Context inner{outer_.services, thread_.session, outer_.unit, writer, words, &spec, first_key, hashed,
                 outer_.thread_stats};
   RunHandler(inner, entry, &now_us_);
+  if (!writer.cut()) return;
+  reply.clear();
+  writer.Error(protocol::errors::kReplyTooLong);
 }
 
 absl::string_view ScriptCalls::Step() { return scripts_.Step(thread_, rules_.name, outer_.words); }

@@ -60,6 +60,17 @@ void EndWait(Session& session) {
   waiter->Settle();
 }
 
+void UndoBlock(Session& session) {
+  if (session.waiter == nullptr) return;
+  session.waiter->Cancel();
+  session.waiter.reset();
+  session.give_up_at = {};
+  ClientInfo& info = session.info();
+  info.blocked.store(false, std::memory_order_relaxed);
+  storage::MutexLock lock(info.mutex);
+  info.waiter.reset();
+}
+
 bool UnblockSession(Peer& peer, bool with_error) {
   std::shared_ptr<storage::Waiter> waiter;
   {

@@ -57,6 +57,8 @@ void Block(Session& session, const std::shared_ptr<SessionWaiter>& waiter);
 
 // The connection is gone: nobody waits any more.
 void EndWait(Session& session);
+// The session was blocked by a command that then failed: it is not. Its place in line stays where it is, for nobody.
+void UndoBlock(Session& session);
 
 // CLIENT UNBLOCK for the connection of `peer`. False when it does not wait.
 bool UnblockSession(Peer& peer, bool with_error);

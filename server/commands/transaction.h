@@ -13,6 +13,8 @@
 
 namespace idemd::server {
 
+// Inside MULTI: whether there is room for the command. If not, the transaction is given up: EXEC will not run it.
+[[nodiscard]] bool MayQueue(const Services& services, Session& session, absl::Span<const absl::string_view> words);
 // Inside MULTI: keeps a copy of the command for EXEC.
 void QueueCommand(Session& session, const CommandEntry& entry, absl::Span<const absl::string_view> words);
 // Ends MULTI and WATCH, as DISCARD, RESET and the end of the connection do.

@@ -22,8 +22,9 @@ using storage::HashedKey;
 
 // For CLIENT LIST.
 void ShowQueued(Session& session) {
-  const int queued = session.transaction == nullptr ? -1 : static_cast<int>(session.transaction->commands.size());
-  session.info().queued.store(queued, std::memory_order_relaxed);
+  const bool inside = session.transaction != nullptr;
+  session.info().queued.store(inside ? static_cast<int>(session.transaction->commands.size()) : -1, std::memory_order_relaxed);
+  session.info().queued_bytes.store(inside ? session.transaction->bytes : 0, std::memory_order_relaxed);
 }
 
 void Multi(Context& c) {
@@ -171,11 +172,35 @@ constexpr CommandSpec kTransactionCommands[] = {
 
 }  // namespace
 
+namespace {
+
+// What the queue takes for a command.
+size_t QueuedBytes(absl::Span<const absl::string_view> words) {
+  size_t bytes = sizeof(Transaction::Queued) + words.size() * sizeof(std::string);
+  for (absl::string_view word : words) bytes += word.size();
+  return bytes;
+}
+
+}  // namespace
+
+bool MayQueue(const Services& services, Session& session, absl::Span<const absl::string_view> words) {
+  Transaction& transaction = *session.transaction;
+  const auto limit = static_cast<size_t>(services.settings.client_query_buffer_bytes.load(std::memory_order_relaxed));
+  if (transaction.bytes + QueuedBytes(words) <= limit) return true;
+  transaction.aborted = true;
+  transaction.commands = {};
+  transaction.bytes = 0;
+  ShowQueued(session);
+  return false;
+}
+
 void QueueCommand(Session& session, const CommandEntry& entry, absl::Span<const absl::string_view> words) {
+  if (session.transaction->aborted) return;  // EXEC will not run
   Transaction::Queued queued{&entry, {}};
   queued.words.reserve(words.size());
   for (absl::string_view word : words) queued.words.emplace_back(word);
   Transaction& transaction = *session.transaction;
+  transaction.bytes += QueuedBytes(words);
   transaction.flags_any |= entry.spec->flags;
   transaction.flags_all &= entry.spec->flags;
   transaction.commands.push_back(std::move(queued));

@@ -5,10 +5,12 @@
 #include <limits>
 
 #include "absl/strings/match.h"
+#include "protocol/errors.h"
 #include "protocol/number.h"
 #include "server/commands/context.h"
 #include "server/commands/element_scan.h"
 #include "server/commands/groups.h"
+#include "server/commands/random_elements.h"
 #include "server/commands/zset_edit.h"
 #include "storage/collection/draw.h"
 
@@ -58,6 +60,7 @@ void ZRandMember(Context& c) {
     return set->ShowPlace(storage::DrawBelow(set->size()), [&](absl::string_view member, double) { c.reply.Bulk(member); });
   }
   if (set == nullptr || count == 0) return c.reply.Array(0);
+  if (count < -static_cast<int64_t>(kRepetitionsMax)) return c.reply.Error(protocol::errors::kOutOfRangeValue);
   ReplyDrawn(c, *set, count, c.words.size() == 4);
 }
 

@@ -7,6 +7,8 @@
 // executed or read. While the session is blocked, bytes are read (so that the peer's going away is
 // noticed) but nothing is executed.
 //
+// The socket is Asio's, or the loop's ring's if it has one (connection_ring.cc); TLS is always on Asio.
+//
 // Threads    All state belongs to the loop's thread; Send(), Kill() and Resume() come from any and
 // post to it. Lifetime   Handlers of Asio, the loop and the registry share it. Close() ends
 // everything that points back. Memory     An active connection holds a read buffer of 16 KiB, into
@@ -14,7 +16,7 @@
 //            one system call per request less than waiting for readability first. After two quiet
 //            seconds it gives the buffer back and does wait, so that idle connections cost about a
 //            kilobyte. Replies are built in the loop's memory and kept only as far as the socket
-//            did not take them.
+//            did not take them. On a ring a read buffer holds no more than incomplete requests.
 #pragma once
 
 #include <atomic>
@@ -33,13 +35,14 @@
 #include "server/net/loop.h"
 #include "server/net/output_queue.h"
 #include "server/net/read_buffer.h"
+#include "server/net/ring.h"
 #include "server/session.h"
 
 namespace idemd::server {
 
 class TlsStream;
 
-class Connection final : public Peer {
+class Connection final : public Peer, private RingClient {
  public:
   // Takes over `fd`, which is non-blocking. `settings` as in the loop's services.
   Connection(std::shared_ptr<Loop> loop, Settings& settings, Clients& clients, int fd);
@@ -71,6 +74,8 @@ class Connection final : public Peer {
   // The log has got to `released`: replies that waited for no more leave. False: others still wait.
   bool ReleaseHeld(storage::Lsn released);
 
+  void TakePostedTurn();
+
   // Where the loop keeps it.
   size_t place() const { return place_; }
   void set_place(size_t place) { place_ = place; }
@@ -87,11 +92,11 @@ class Connection final : public Peer {
     return std::static_pointer_cast<Connection>(shared_from_this());
   }
   bool serving() const { return state_ == State::kServing; }
-  // Its turn is under way further down this thread's stack (Loop::ServeMeanwhile): `work` waits for its end. False: it is
-  // not, and `work` was not taken.
-  bool Postponed(std::function<void()> work);
+  // Its turn is under way further down this thread's stack (Loop::ServeMeanwhile): whatever else is to be done waits for its end.
+  bool in_turn_below() const { return in_turn_ && loop_->serving_meanwhile(); }
   void TakeTurn();
 
+  bool JoinAsio();
   void StartRead();
   void OnRead(const ErrorCode& error, size_t n);
   void OnInput();
@@ -99,8 +104,12 @@ class Connection final : public Peer {
   void FreeBuffers();
   void Park();
   void Turn();
+  void PostTurn();
   bool ExecuteBatch();
   bool CutAtHttp();
+  void NoteLogin();
+  void NoteMemory();
+  void CloseStranger();
   bool IsTlsHello() const;
   void AfterTurn();
   void AwaitEndOfWait();
@@ -125,6 +134,20 @@ class Connection final : public Peer {
   bool SealOut();
   bool SealToQueue(absl::string_view bytes);
   void SayEndOfTls();
+  // connection_ring.cc
+  void JoinRing();
+  void LeaveRing();
+  void StartRingRead();
+  void OnReceived(char* bytes, size_t n) override;
+  void OnReceiveEnd(int error) override;
+  void KeepUnsent(absl::string_view rest, int error) override;
+  void OnUnsent() override;
+  void OnWritable() override;
+  void Settle();
+
+  int fd() { return socket_.has_value() ? socket_->native_handle() : fd_; }
+  bool OverQueryLimit();
+  void OutOfMemory();
   void ShowBuffers(size_t query_bytes);
   protocol::ParserLimits Limits() const;
   std::string Describe() const;
@@ -133,7 +156,10 @@ class Connection final : public Peer {
   Settings& settings_;
   Clients& clients_;
   int fd_;  // until Start() gives it to socket_; -1 afterwards
-  std::optional<StreamSocket> socket_;
+  std::optional<StreamSocket> socket_;  // none on a ring
+  Ring* ring_ = nullptr;                // null: the socket is Asio's
+  Ring::Id ring_id_ = 0;
+  int send_error_ = 0;                  // of the ring's
   std::unique_ptr<TlsStream> tls_;  // null: plain
   absl::string_view refusal_;
   std::unique_ptr<Timer> patience_;  // rings when a wait is over by itself; made when the first such wait begins
@@ -150,19 +176,23 @@ class Connection final : public Peer {
   std::vector<HeldUpTo> held_up_to_;
   bool in_held_list_ = false;  // of the loop
   size_t place_ = 0;
+  uint64_t noted_bytes_ = 0;  // see NoteMemory()
   int64_t over_soft_limit_since_ms_ = 0;  // 0: it is not
   uint32_t last_read_tick_ = 0;
   uint32_t linger_until_tick_ = 0;
+  uint32_t stranger_since_tick_ = 0;
   uint16_t inspected_ = 0;  // requests that were looked at for HTTP
   State state_ = State::kServing;
   bool in_turn_ = false;
-  bool reading_ = false;  // a read or a wait is under way
+  bool reading_ = false;  // a read or a wait is under way; on a ring: bytes are wanted
   bool parking_ = false;  // ... and was cancelled to give back the buffer
   bool writing_ = false;
+  bool turn_over_ = false;  // of ExecuteBatch(): its time was, before all was executed
   bool turn_posted_ = false;
   bool output_full_ = false;  // nothing is executed until the queue is shorter
   bool end_of_input_ = false;
   bool finishing_ = false;
+  bool stranger_ = false;  // not logged in, and counted as such
   bool linger_ = false;
   bool taken_ = false;   // of the loop: SendTaken() is to come
   bool pushed_ = false;  // gets more than replies, without a subscription: MONITOR

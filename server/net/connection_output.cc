@@ -18,6 +18,8 @@ namespace {
 // A client that leaves this much unread gets no more of its requests executed until half of it has
 // gone.
 constexpr size_t kQueueFullBytes = 256 * 1024;
+// ... and before it has logged in, when there is nothing to be had but short errors.
+constexpr size_t kStrangerFullBytes = 4 * 1024;
 // The loop's output memory is given back when one reply made it larger than this.
 constexpr size_t kOutputKeepBytes = 1024 * 1024;
 // How long a shut connection is read on.
@@ -52,7 +54,10 @@ void Connection::Hold(absl::string_view bytes, storage::Lsn need) {
 }
 
 bool Connection::ReleaseHeld(storage::Lsn released) {
-  if (Postponed([loop = loop_] { loop->ReleaseHeld(); })) return false;
+  if (in_turn_below()) {
+    loop_->AfterTurn([loop = loop_] { loop->ReleaseHeld(); });
+    return false;
+  }
   if (state_ == State::kClosed) {
     in_held_list_ = false;
     return true;
@@ -99,10 +104,14 @@ void Connection::SendOut() {
 void Connection::SendBytes() {
   std::string& out = loop_->out;
   size_t sent = 0;
+  if (ring_ != nullptr && queue_.empty() && ring_->Send(ring_id_, out)) {
+    loop_->dispatcher().thread_stats().OnWrite(out.size());
+    return out.clear();
+  }
   if (queue_.empty()) {
     ssize_t n = 0;
     do {
-      n = ::send(socket_->native_handle(), out.data(), out.size(), MSG_NOSIGNAL);
+      n = ::send(fd(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return Close();
     if (n > 0) {
@@ -122,6 +131,7 @@ void Connection::StartWrite() {
   NoteQueue();
   if (writing_) return;
   writing_ = true;
+  if (ring_ != nullptr) return ring_->AwaitWritable(ring_id_);
   socket_->async_write_some(queue_.Front(), [self = self()](const ErrorCode& error, size_t n) {
     self->OnWritten(error, n);
   });
@@ -130,12 +140,14 @@ void Connection::StartWrite() {
 void Connection::NoteQueue() {
   const size_t bytes = queue_.bytes() + held_.size();
   info().output_bytes.store(bytes, std::memory_order_relaxed);
-  if (bytes > kQueueFullBytes) output_full_ = true;
-  if (bytes <= kQueueFullBytes / 2) output_full_ = false;
+  const size_t full = stranger_ ? kStrangerFullBytes : kQueueFullBytes;
+  if (bytes > full) output_full_ = true;
+  if (bytes <= full / 2) output_full_ = false;
+  NoteMemory();
 }
 
 void Connection::OnWritten(const ErrorCode& error, size_t n) {
-  if (Postponed([self = self(), error, n] { self->OnWritten(error, n); })) return;
+  if (in_turn_below()) return loop_->AfterTurn([self = self(), error, n] { self->OnWritten(error, n); });
   writing_ = false;
   if (state_ == State::kClosed) return;
   if (error) return Close();
@@ -165,7 +177,7 @@ void Connection::Send(std::shared_ptr<const std::string> bytes, storage::Lsn nee
 
 bool Connection::Take(const std::shared_ptr<const std::string>& bytes, storage::Lsn need,
                       const std::shared_ptr<const std::atomic<bool>>& while_true) {
-  if (in_turn_ && loop_->serving_meanwhile()) {
+  if (in_turn_below()) {
     loop_->AfterTurn([self = self(), bytes, need, while_true] {
       if (self->Take(bytes, need, while_true)) self->SendTaken();
     });
@@ -176,6 +188,7 @@ bool Connection::Take(const std::shared_ptr<const std::string>& bytes, storage::
     pushed_ = true;
   else if (!while_true->load(std::memory_order_relaxed))
     return false;
+  if (ring_ != nullptr) Settle();
   if (!held_.empty() || need > loop_->dispatcher().released()) {
     Hold(*bytes, need);
     CheckOutputLimits(SteadyMs());
@@ -196,7 +209,7 @@ void Connection::SendTaken() {
     const boost::asio::const_buffer front = queue_.Front()[0];
     ssize_t n = 0;
     do {
-      n = ::send(socket_->native_handle(), front.data(), front.size(), MSG_NOSIGNAL);
+      n = ::send(fd(), front.data(), front.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return Close();
     if (n > 0) {
@@ -228,7 +241,8 @@ void Connection::CheckOutputLimits(int64_t now_ms) {
     over = over || now_ms - over_soft_limit_since_ms_ > seconds * 1000;
   }
   if (!over) return;
-  LogWarning(absl::StrCat("Client ", Describe(),
+  static LogLimit log_limit;
+  LogWarning(log_limit, absl::StrCat("Client ", Describe(),
                           " scheduled to be closed ASAP for overcoming of output buffer limits."));
   loop_->dispatcher().services().stats.OnOutputLimit();
   Close();
@@ -245,14 +259,18 @@ void Connection::CloseWhenSent(bool linger) {
 // All is sent. To close a socket with input in it resets the connection, and a reset overtakes what
 // was sent.
 void Connection::EndOutput() {
+  if (ring_ != nullptr) {
+    Settle();
+    if (!queue_.empty()) return;  // not all: OnUnsent() goes on
+  }
   int unread = 0;
-  const bool waiting = ioctl(socket_->native_handle(), FIONREAD, &unread) == 0 && unread > 0;
+  const bool waiting = ioctl(fd(), FIONREAD, &unread) == 0 && unread > 0;
   const bool active = loop_->ticks() - last_read_tick_ <= 1;
   if (end_of_input_ || !linger_ || (!waiting && !active)) return Close();
   state_ = State::kLingering;
   linger_until_tick_ = loop_->ticks() + kLingerSeconds;
   if (tls_ != nullptr) SayEndOfTls();
-  ::shutdown(socket_->native_handle(), SHUT_WR);
+  ::shutdown(fd(), SHUT_WR);
   buffer_.Clear();
   parser_ = protocol::Parser();
   StartRead();

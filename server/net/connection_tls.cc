@@ -37,7 +37,7 @@ void Connection::StartTlsRead() {
 }
 
 void Connection::OnTlsReadable(const ErrorCode& error) {
-  if (Postponed([self = self(), error] { self->OnTlsReadable(error); })) return;
+  if (in_turn_below()) return loop_->AfterTurn([self = self(), error] { self->OnTlsReadable(error); });
   reading_ = false;
   if (state_ == State::kClosed) return;
   if (error) return Close();

@@ -144,6 +144,27 @@ absl::StatusOr<ListeningSocket> ListenUnix(const Settings& settings, absl::strin
   return Failure(what, error);
 }
 
+namespace {
+
+void Describe(const ListeningSocket& listening, const sockaddr_storage& peer, Accepted* accepted) {
+  if (listening.unix_socket) {
+    accepted->address = absl::StrCat(listening.name, ":0");
+    accepted->local_address = accepted->address;
+    accepted->from_this_machine = true;
+    return;
+  }
+  accepted->address = NameOf(peer, &accepted->from_this_machine);
+  sockaddr_storage local{};
+  socklen_t size = sizeof(local);
+  bool ignored = false;
+  if (getsockname(accepted->fd, reinterpret_cast<sockaddr*>(&local), &size) == 0)
+    accepted->local_address = NameOf(local, &ignored);
+  const int on = 1;
+  setsockopt(accepted->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+}  // namespace
+
 bool AcceptOne(const ListeningSocket& listening, Accepted* accepted) {
   sockaddr_storage peer{};
   socklen_t size = sizeof(peer);
@@ -152,20 +173,18 @@ bool AcceptOne(const ListeningSocket& listening, Accepted* accepted) {
                            SOCK_NONBLOCK | SOCK_CLOEXEC);
   } while (accepted->fd < 0 && (errno == EINTR || errno == ECONNABORTED));
   if (accepted->fd < 0) return false;
-  if (listening.unix_socket) {
-    accepted->address = absl::StrCat(listening.name, ":0");
-    accepted->local_address = accepted->address;
-    accepted->from_this_machine = true;
-    return true;
+  Describe(listening, peer, accepted);
+  return true;
+}
+
+bool TakeAccepted(const ListeningSocket& listening, Accepted* accepted) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  if (!listening.unix_socket && getpeername(accepted->fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) {
+    close(accepted->fd);
+    return false;
   }
-  accepted->address = NameOf(peer, &accepted->from_this_machine);
-  sockaddr_storage local{};
-  size = sizeof(local);
-  bool ignored = false;
-  if (getsockname(accepted->fd, reinterpret_cast<sockaddr*>(&local), &size) == 0)
-    accepted->local_address = NameOf(local, &ignored);
-  const int on = 1;
-  setsockopt(accepted->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  Describe(listening, peer, accepted);
   return true;
 }
 

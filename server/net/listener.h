@@ -34,6 +34,8 @@ absl::StatusOr<ListeningSocket> ListenUnix(const Settings& settings, absl::strin
 
 // One connection; false, with errno set, when there is none or no descriptor is left.
 bool AcceptOne(const ListeningSocket& listening, Accepted* accepted);
+// One that the kernel has accepted already: `accepted` has its descriptor. False: it is gone again, and was closed.
+bool TakeAccepted(const ListeningSocket& listening, Accepted* accepted);
 // Off for 0 seconds; else the interval between probes, and a third of it between the unanswered.
 void SetKeepalive(int fd, int64_t seconds);
 

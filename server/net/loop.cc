@@ -21,6 +21,12 @@ Loop::Loop(Services& services)
 
 Loop::~Loop() { Join(); }
 
+absl::Status Loop::UseRing() {
+  absl::StatusOr<std::unique_ptr<Ring>> ring = Ring::Make(context_, {.posted = &posted_});
+  if (ring.ok()) ring_ = *std::move(ring);
+  return ring.status();
+}
+
 void Loop::Start() {
   thread_ = std::thread([this] { Run(); });
 }
@@ -28,6 +34,7 @@ void Loop::Start() {
 void Loop::Run() {
   loop_of_thread = this;
   ScheduleTick();
+  if (ring_ != nullptr) ring_->Start();
   context_.run();
   // Work that was posted while the loop ended holds connections, which hold the loop.
   context_.restart();
@@ -41,6 +48,7 @@ void Loop::Join() {
   context_.poll();
   // They hold the loop.
   holding_.clear();
+  turns_.clear();
   storage::MutexLock lock(errands_mutex_);
   errands_.clear();
 }
@@ -56,6 +64,35 @@ void Loop::Remove(Connection& connection) {
   connections_[place]->set_place(place);
   connections_.pop_back();
   CheckStopped();
+}
+
+bool Loop::NoteGrowth(uint64_t bytes, uint64_t limit_bytes) {
+  constexpr uint64_t kStepBytes = 16 * 1024;
+  const auto loops = static_cast<uint64_t>(dispatcher_.services().settings.io_threads.load(std::memory_order_relaxed));
+  grown_bytes_ += bytes;
+  if (grown_bytes_ < std::max(kStepBytes, limit_bytes / 16 / std::max<uint64_t>(loops, 1))) return false;
+  grown_bytes_ = 0;
+  return true;
+}
+
+void Loop::PostTurn(std::shared_ptr<Connection> connection) {
+  turns_.push_back(std::move(connection));
+  if (std::exchange(turns_posted_, true)) return;
+  Post([this] { RunTurns(); });
+}
+
+// A few at a time: in between the io_context looks for what has come, and finds so many at a time itself. Were all that is due run at
+// once, whoever has just begun to ask would wait for as many rounds as there are hundreds of others.
+void Loop::RunTurns() {
+  constexpr int kTurnsAtOnce = 8;
+  turns_posted_ = false;
+  for (int i = 0; i < kTurnsAtOnce && !turns_.empty(); ++i) {
+    const std::shared_ptr<Connection> connection = std::move(turns_.front());
+    turns_.pop_front();
+    // First, so that they go on in the middle of a long turn, too.
+    if (!turns_.empty() && !std::exchange(turns_posted_, true)) Post([this] { RunTurns(); });
+    connection->TakePostedTurn();
+  }
 }
 
 void Loop::Need(storage::Lsn need) {
@@ -139,6 +176,7 @@ void Loop::ServeMeanwhile() {
   {
     const Meanwhile meanwhile;
     loop->context_.poll();
+    if (loop->ring_ != nullptr) loop->ring_->ServeMeanwhile();
   }
   loop->batch = std::move(batch_of_turn);
   loop->out = std::move(out_of_turn);
@@ -190,6 +228,7 @@ void Loop::CheckStopped() {
   tick_.cancel();
   deadline_.cancel();
   work_.reset();
+  if (ring_ != nullptr) ring_->Stop();
   if (done_) done_();
   done_ = nullptr;
 }

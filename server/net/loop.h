@@ -6,9 +6,11 @@
 //           returned.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,9 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "protocol/resp/parser.h"
 #include "server/commands/dispatch.h"
 #include "server/net/asio.h"
+#include "server/net/ring.h"
 #include "server/session.h"
 #include "server/steady_time.h"
 #include "storage/sync/mutex.h"
@@ -33,11 +37,18 @@ class Loop : public std::enable_shared_from_this<Loop> {
   explicit Loop(Services& services);
   ~Loop();
 
+  // Before Start(): plain sockets are to be served by a ring.
+  absl::Status UseRing();
+  void DropRing() { ring_.reset(); }
   void Start();
   // Any thread. Runs `work` on the loop's thread, unless the loop has ended.
   template <class Work>
   void Post(Work work) {
-    boost::asio::post(context_, std::move(work));
+    posted_.fetch_add(1, std::memory_order_seq_cst);
+    boost::asio::post(context_, [this, work = std::move(work)]() mutable {
+      posted_.fetch_sub(1, std::memory_order_seq_cst);
+      work();
+    });
   }
   // What other threads have for a connection of this loop: bytes to send, or a way to go on.
   struct Errand {
@@ -56,6 +67,7 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   // --- for connections
   IoContext& context() { return context_; }
+  Ring* ring() { return ring_.get(); }  // null: it has none
   Dispatcher& dispatcher() { return dispatcher_; }
   void Add(std::shared_ptr<Connection> connection);
   void Remove(Connection& connection);
@@ -79,6 +91,19 @@ class Loop : public std::enable_shared_from_this<Loop> {
   void AfterTurn(std::function<void()> work) { after_turn_.push_back(std::move(work)); }
   void RunAfterTurn();
 
+  // The connection has more to execute: its next turn comes behind those of others, and behind what has come for still others.
+  void PostTurn(std::shared_ptr<Connection> connection);
+  // How long one turn may be, so that all connections get theirs within about half a second.
+  int64_t turn_us() const { return std::clamp<int64_t>(500'000 / static_cast<int64_t>(connections_.size() + 1), 50, 2000); }
+
+  // Connections have come to hold `bytes` more: whether that is enough since the last time it was to look at all of them.
+  bool NoteGrowth(uint64_t bytes, uint64_t limit_bytes);
+
+  // Gives back the memory of a request with very many words. Called between turns.
+  void TrimBatch() {
+    if (batch.words.capacity() > kBatchWordsKept) batch = protocol::Batch();
+  }
+
   // One turn's requests and replies. Both are empty between turns.
   protocol::Batch batch;
   std::string out;
@@ -91,15 +116,21 @@ class Loop : public std::enable_shared_from_this<Loop> {
   std::string sealed;
 
  private:
+  static constexpr size_t kBatchWordsKept = 64 * 1024;
+
   void Run();
   void ScheduleTick();
   void Tick();
   void CheckStopped();
   void RunErrands();
+  void RunTurns();
   void SendTaken();
 
   // One thread runs it: Asio then skips wake-ups of its own.
   IoContext context_{1};
+  // What Post() has taken and not begun. Writer: any; reader: the ring, which lets it go first.
+  std::atomic<uint32_t> posted_{0};
+  std::unique_ptr<Ring> ring_;
   std::optional<WorkGuard> work_;
   Timer tick_;
   Timer deadline_;
@@ -116,7 +147,10 @@ class Loop : public std::enable_shared_from_this<Loop> {
   std::vector<Errand> running_;                     // those that RunErrands() is at
   size_t next_errand_ = 0;                          // of running_
   std::vector<std::shared_ptr<Connection>> taken_;  // those that took bytes and have not sent them yet
+  std::deque<std::shared_ptr<Connection>> turns_;   // due, in order
+  bool turns_posted_ = false;
   uint32_t ticks_ = 0;
+  uint64_t grown_bytes_ = 0;
   std::unique_ptr<char[]> sealed_input_;  // made for the first TLS connection
   bool stopping_ = false;
   bool serving_meanwhile_ = false;

@@ -14,6 +14,8 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <system_error>
+#include <utility>
 
 namespace idemd::server {
 namespace {
@@ -152,10 +154,22 @@ ConversationResult Talk(const Conversation& what, const std::atomic<bool>& stopp
 }  // namespace
 
 void OutboundThreads::Begin(Conversation conversation, std::function<void(const ConversationResult&)> done) {
-  storage::MutexLock lock(mutex_);
-  jobs_.push_back({std::move(conversation), std::move(done)});
-  if (idle_ < jobs_.size() && threads_.size() < kThreadsMax) threads_.emplace_back([this] { Work(); });
+  {
+    storage::MutexLock lock(mutex_);
+    if (MakeThread()) jobs_.push_back({std::move(conversation), std::exchange(done, nullptr)});
+  }
+  if (done != nullptr) return done({LinkFailure::kConnecting, {}});
   changed_.notify_one();
+}
+
+// Another one where all are busy. False: there is none, and none is to be had.
+bool OutboundThreads::MakeThread() {
+  if (idle_ > jobs_.size() || threads_.size() >= kThreadsMax) return true;
+  try {
+    threads_.emplace_back([this] { Work(); });
+  } catch (const std::system_error&) {
+  }
+  return !threads_.empty();
 }
 
 void OutboundThreads::Work() {

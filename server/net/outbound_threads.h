@@ -36,6 +36,7 @@ class OutboundThreads final : public Outbound {
     std::function<void(const ConversationResult&)> done;
   };
   void Work();
+  bool MakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::atomic<bool> stopping_{false};
   storage::Mutex mutex_;

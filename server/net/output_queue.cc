@@ -26,6 +26,11 @@ void OutputQueue::Append(std::string& out, size_t from) {
   out.clear();
 }
 
+void OutputQueue::Append(absl::string_view bytes) {
+  std::string copy(bytes);
+  Append(copy, 0);
+}
+
 // A string that has room for so many more bytes, which are fewer than are taken over. A piece may be in the hands of a
 // write that is under way: it may grow, but its bytes must not move.
 std::string& OutputQueue::Room(size_t n) {

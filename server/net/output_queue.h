@@ -25,6 +25,7 @@ class OutputQueue {
   // The part of `out` from `from` on, which is left empty; a long one is taken over, so that it is
   // not copied.
   void Append(std::string& out, size_t from);
+  void Append(absl::string_view bytes);
   // Bytes that others have, too: short ones are copied, long ones kept as they are.
   void AppendShared(std::shared_ptr<const std::string> shared);
   // What to write next; unused buffers are empty.

@@ -2,7 +2,8 @@
 // it.
 //
 // Room is made by realloc and never cleared, so a large word costs no pass over fresh zeros, and a
-// very large one is moved by the kernel instead of copied.
+// very large one is moved by the kernel instead of copied. Bytes that are in somebody else's memory can be looked at there:
+// what is left of them when that goes is copied.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ class ReadBuffer {
   static constexpr size_t kBytesBusy = 64 * 1024;
 
   ReadBuffer() = default;
-  ~ReadBuffer() { std::free(bytes_); }
+  ~ReadBuffer() { std::free(lent_ ? own_ : bytes_); }
   ReadBuffer(const ReadBuffer&) = delete;
   ReadBuffer& operator=(const ReadBuffer&) = delete;
 
@@ -42,9 +43,38 @@ class ReadBuffer {
   void Clear() { begin_ = end_; }
   // Gives the memory back; the buffer must be empty.
   void Free() {
+    if (lent_) TakeBack();
     std::free(bytes_);
     bytes_ = nullptr;
     begin_ = end_ = capacity_ = 0;
+  }
+
+  // The empty buffer's bytes are these until KeepRest(); no room can be made meanwhile.
+  void Lend(char* bytes, size_t n) {
+    own_ = bytes_;
+    own_capacity_ = capacity_;
+    lent_ = true;
+    bytes_ = bytes;
+    begin_ = 0;
+    end_ = capacity_ = n;
+  }
+  bool lent() const { return lent_; }
+  // False: there is no memory. `wanted` as for MakeRoom().
+  [[nodiscard]] bool KeepRest(size_t wanted) {
+    const absl::string_view rest = view();
+    TakeBack();
+    return Append(rest, wanted);
+  }
+  // Copies: for who has read already. `wanted` as for MakeRoom(); false: there is no memory.
+  [[nodiscard]] bool Append(absl::string_view bytes, size_t wanted) {
+    while (!bytes.empty()) {
+      if (space_bytes() == 0 && !MakeRoom(wanted)) return false;
+      const size_t n = std::min(bytes.size(), space_bytes());
+      std::memcpy(space(), bytes.data(), n);
+      Commit(n);
+      bytes.remove_prefix(n);
+    }
+    return true;
   }
 
   // Makes room for another read, while none is under way. `wanted`: how long the request at the
@@ -72,11 +102,21 @@ class ReadBuffer {
   }
 
  private:
+  void TakeBack() {
+    bytes_ = own_;
+    capacity_ = own_capacity_;
+    begin_ = end_ = 0;
+    lent_ = false;
+  }
+
   char* bytes_ = nullptr;
   size_t capacity_ = 0;
   size_t begin_ = 0;
   size_t end_ = 0;
   bool filled_ = false;  // the last read got all that it had asked for
+  bool lent_ = false;
+  char* own_ = nullptr;  // while others' bytes stand in its place
+  size_t own_capacity_ = 0;
 };
 
 }  // namespace idemd::server

@@ -1,6 +1,7 @@
 // Accepting, dealing out, stopping.
 #include "server/net/server.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +15,9 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "protocol/errors.h"
 #include "server/admin/log.h"
 #include "server/admin/settings.h"
@@ -34,9 +37,13 @@ constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 constexpr auto kStopTime = std::chrono::seconds(5);
 // How long a hook waits for the control thread.
 constexpr auto kHookTime = std::chrono::seconds(10);
-// Descriptors that are not clients': log, listening sockets, and three of Asio's per loop.
+// Descriptors that are not clients': log, listening sockets, and per loop three of Asio's and two of a ring.
 constexpr int64_t kReservedFiles = 32;
-constexpr int64_t kFilesPerLoop = 4;
+constexpr int64_t kFilesPerLoop = 6;
+
+// io_uring costs less wherever there is more than one connection, but one run over a Unix socket has stood still for a reason
+// that was not found.
+constexpr bool kAutoTriesUring = false;
 
 constexpr absl::string_view kDenied =
     "-DENIED idemd is running in protected mode: no password is set for the default user, so it "
@@ -54,10 +61,36 @@ void Refuse(int fd, absl::string_view text) {
   close(fd);
 }
 
+// Of maxmemory-clients: "10%" is that share of `whole`.
+uint64_t BytesOrShare(absl::string_view text, uint64_t whole) {
+  uint64_t number = 0;  // the setting has been read: it is one
+  const bool share = absl::ConsumeSuffix(&text, "%");
+  (void)absl::SimpleAtoi(text, &number);
+  return share ? whole / 100 * number : number;
+}
+
 }  // namespace
 
-Server::Acceptor::Acceptor(IoContext& context, ListeningSocket listening)
-    : socket(std::move(listening)), descriptor(context, socket.fd), retry(context) {}
+Server::Acceptor::Acceptor(Server& of, ListeningSocket listening)
+    : server(of), socket(std::move(listening)), descriptor(of.control_), retry(of.control_) {
+  if (of.ring_ != nullptr) {
+    fcntl(socket.fd, F_SETFL, 0);  // blocking: see Ring::Add()
+    ring_id = of.ring_->Add(this, socket.fd);
+  } else {
+    descriptor.assign(socket.fd);
+  }
+}
+
+void Server::Acceptor::Close() {
+  if (!std::exchange(open, false)) return;
+  if (server.ring_ != nullptr) {
+    server.ring_->Remove(ring_id);
+    close(socket.fd);
+  }
+  ErrorCode ignored;
+  descriptor.close(ignored);
+  retry.cancel();
+}
 
 Server::Server(Services& services)
     : services_(services), work_(boost::asio::make_work_guard(control_)), signals_(control_) {
@@ -86,6 +119,10 @@ Server::Server(Services& services)
                ? absl::OkStatus()
                : absl::UnavailableError("Unable to listen on this port. Check server logs.");
   });
+  services_.settings.OnChange({"maxmemory", "maxmemory-clients"}, [this] {
+    LimitClientMemory();
+    return absl::OkStatus();
+  });
   services_.settings.OnChange({"maxclients"},
                               [this] { return OnControlThread(&Server::FitOpenFiles); });
 }
@@ -96,9 +133,19 @@ Server::~Server() {
   Run();
 }
 
+void Server::LimitClientMemory() {
+  Settings& settings = services_.settings;
+  const auto whole = static_cast<uint64_t>(settings.maxmemory_bytes.load(std::memory_order_relaxed));
+  const uint64_t limit = BytesOrShare(settings.Text("maxmemory-clients"), whole);
+  settings.maxmemory_clients_bytes.store(limit, std::memory_order_relaxed);
+  if (limit != 0) services_.stats.OnEvictedClients(services_.clients.Evict(limit).size());
+}
+
 absl::Status Server::Start() {
+  LimitClientMemory();
   if (absl::Status status = FitOpenFiles(); !status.ok()) return status;
   if (!RenewTls().ok()) return absl::FailedPreconditionError("Failed to configure TLS. Check logs for more info.");
+  if (absl::Status status = MakeLoops(); !status.ok()) return status;
   if (absl::Status status = ListenAgain(); !status.ok()) return status;
   if (const std::string path = services_.settings.Text("unixsocket"); !path.empty()) {
     absl::StatusOr<ListeningSocket> socket = ListenUnix(services_.settings, path);
@@ -106,12 +153,10 @@ absl::Status Server::Start() {
       CloseAcceptors([](const ListeningSocket&) { return true; });
       return socket.status();
     }
-    acceptors_.push_back(std::make_shared<Acceptor>(control_, *std::move(socket)));
+    acceptors_.push_back(std::make_shared<Acceptor>(*this, *std::move(socket)));
     WaitForConnections(acceptors_.back());
   }
   if (acceptors_.empty()) return absl::FailedPreconditionError("Configured to not listen anywhere, exiting");
-  const int64_t threads = services_.settings.io_threads.load(std::memory_order_relaxed);
-  for (int64_t i = 0; i < threads; ++i) loops_.push_back(std::make_shared<Loop>(services_));
   for (const auto& loop : loops_) loop->Start();
   loops_running_ = loops_.size();
   started_ = true;
@@ -119,7 +164,34 @@ absl::Status Server::Start() {
   return absl::OkStatus();
 }
 
+absl::Status Server::MakeLoops() {
+  Settings& settings = services_.settings;
+  const int64_t threads = settings.io_threads.load(std::memory_order_relaxed);
+  const int64_t backend = settings.io_backend.load(std::memory_order_relaxed);
+  for (int64_t i = 0; i < threads; ++i) loops_.push_back(std::make_shared<Loop>(services_));
+  if (backend == kIoEpoll || (backend == kIoAuto && !kAutoTriesUring)) return absl::OkStatus();
+  const absl::Status rings = UseRings();
+  settings.io_uring_in_use.store(rings.ok(), std::memory_order_relaxed);
+  if (rings.ok()) return rings;
+  ring_.reset();
+  for (const auto& loop : loops_) loop->DropRing();
+  if (backend == kIoUring)
+    return absl::UnavailableError(absl::StrCat("io-backend io_uring is not to be had here: ", rings.message()));
+  LogVerbose(absl::StrCat("Sockets are served with epoll: ", rings.message()));
+  return absl::OkStatus();
+}
+
+absl::Status Server::UseRings() {
+  absl::StatusOr<std::unique_ptr<Ring>> ring = Ring::Make(control_, {.entries = 64, .completions = 1024, .buffers_first = 0, .buffers_max = 0});
+  if (!ring.ok()) return ring.status();
+  ring_ = *std::move(ring);
+  for (const auto& loop : loops_)
+    if (absl::Status status = loop->UseRing(); !status.ok()) return status;
+  return absl::OkStatus();
+}
+
 void Server::Run() {
+  if (ring_ != nullptr && started_) ring_->Start();
   control_.run();
   running_.store(false, std::memory_order_release);
   for (const auto& loop : loops_) loop->Join();
@@ -185,7 +257,7 @@ absl::Status Server::Listen(bool tls) {
     return sockets.status();
   }
   for (ListeningSocket& socket : *sockets) {
-    acceptors_.push_back(std::make_shared<Acceptor>(control_, std::move(socket)));
+    acceptors_.push_back(std::make_shared<Acceptor>(*this, std::move(socket)));
     WaitForConnections(acceptors_.back());
   }
   return absl::OkStatus();
@@ -206,9 +278,7 @@ absl::Status Server::RenewTls() {
 void Server::CloseAcceptors(absl::FunctionRef<bool(const ListeningSocket&)> which) {
   const auto closes = [&](const std::shared_ptr<Acceptor>& acceptor) {
     if (!which(acceptor->socket)) return false;
-    ErrorCode ignored;
-    acceptor->descriptor.close(ignored);
-    acceptor->retry.cancel();
+    acceptor->Close();
     if (acceptor->socket.unix_socket) unlink(acceptor->socket.name.c_str());
     return true;
   };
@@ -229,6 +299,7 @@ absl::Status Server::OnControlThread(absl::Status (Server::*work)()) {
 }
 
 void Server::WaitForConnections(std::shared_ptr<Acceptor> acceptor) {
+  if (ring_ != nullptr) return ring_->Accept(acceptor->ring_id);
   Descriptor& descriptor = acceptor->descriptor;
   descriptor.async_wait(Descriptor::wait_read,
                         [this, acceptor = std::move(acceptor)](const ErrorCode& error) {
@@ -244,7 +315,9 @@ void Server::AcceptAll(const std::shared_ptr<Acceptor>& acceptor) {
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+    static LogLimit log_limit;
     LogWarning(
+        log_limit,
         absl::StrCat("Accepting client connection: ", std::generic_category().message(errno)));
     acceptor->retry.expires_after(kAcceptRetry);
     acceptor->retry.async_wait([this, acceptor](const ErrorCode& error) {
@@ -253,6 +326,25 @@ void Server::AcceptAll(const std::shared_ptr<Acceptor>& acceptor) {
     return;
   }
   WaitForConnections(acceptor);
+}
+
+// On the ring.
+void Server::OnAccepted(Acceptor& acceptor, int result) {
+  if (result >= 0) {
+    Accepted accepted;
+    accepted.fd = result;
+    if (TakeAccepted(acceptor.socket, &accepted)) Admit(acceptor.socket, accepted);
+    return ring_->Accept(acceptor.ring_id);  // where it has ended by itself
+  }
+  if (result == -ECONNABORTED || result == -EINTR) return ring_->Accept(acceptor.ring_id);
+  static LogLimit log_limit;
+  LogWarning(log_limit, absl::StrCat("Accepting client connection: ", std::generic_category().message(-result)));
+  const std::shared_ptr<Acceptor> kept = *std::find_if(acceptors_.begin(), acceptors_.end(),
+                                                       [&](const auto& one) { return one.get() == &acceptor; });
+  acceptor.retry.expires_after(kAcceptRetry);
+  acceptor.retry.async_wait([this, kept](const ErrorCode& error) {
+    if (!error && kept->open) ring_->Accept(kept->ring_id);
+  });
 }
 
 void Server::Admit(const ListeningSocket& listening, const Accepted& accepted) {
@@ -335,6 +427,7 @@ void Server::StopNow() {
   const auto one_ended = [this] {
     boost::asio::post(control_, [this] {
       if (--loops_running_ > 0) return;
+      if (ring_ != nullptr) ring_->Stop();
       ErrorCode ignored;
       signals_.cancel(ignored);
       work_.reset();

@@ -1,7 +1,8 @@
 // The network side of the process: loops, listening sockets, signals, and the way to stop.
 //
 // The thread in Run() is the control thread: it accepts, deals connections out to the loops in
-// turn, and takes signals. A connection stays with its loop. Threads   Start(), Run() and the
+// turn, and takes signals. A connection stays with its loop. On io_uring (io-backend) every loop has a ring, and the control
+// thread one to accept with. Threads   Start(), Run() and the
 // destructor: one thread. Stop() from any. Settings hooks (port, bind, maxclients, TLS) from
 //           any: they hand their work to the control thread and wait for it.
 #pragma once
@@ -20,6 +21,7 @@
 #include "server/net/asio.h"
 #include "server/net/listener.h"
 #include "server/net/loop.h"
+#include "server/net/ring.h"
 #include "server/net/tls_context.h"
 
 namespace idemd::server {
@@ -39,23 +41,32 @@ class Server {
   void HandleSignals(std::function<void(int number)> told);
   // Serves until Stop(), then until all connections are finished.
   void Run();
-  // Begins a graceful stop: no new connections; what was read is executed, answered and sent,
-  // within a few seconds.
   // Any thread: the log has got further, so held replies may leave.
   void OnReleased();
+  // Begins a graceful stop: no new connections; what was read is executed, answered and sent,
+  // within a few seconds.
   void Stop();
   // On a loop's thread, in the middle of a connection's turn: serves the loop's other connections for a moment. Elsewhere
   // nothing.
   static void ServeMeanwhile() { Loop::ServeMeanwhile(); }
 
  private:
-  struct Acceptor {
-    Acceptor(IoContext& context, ListeningSocket listening);
+  struct Acceptor final : RingListener {
+    Acceptor(Server& of, ListeningSocket listening);
+    ~Acceptor() { Close(); }
+    void Close();
+    void OnAccepted(int result) override { server.OnAccepted(*this, result); }
+    Server& server;
     ListeningSocket socket;
-    Descriptor descriptor;  // owns socket.fd
+    Descriptor descriptor;  // owns socket.fd, unless it is on the ring
+    Ring::Id ring_id = 0;
     Timer retry;
+    bool open = true;
   };
 
+  absl::Status MakeLoops();
+  absl::Status UseRings();
+  void LimitClientMemory();
   absl::Status FitOpenFiles();
   absl::Status Listen(bool tls);
   absl::Status ListenPlain() { return Listen(false); }
@@ -66,12 +77,14 @@ class Server {
   void WaitForSignal();
   void WaitForConnections(std::shared_ptr<Acceptor> acceptor);
   void AcceptAll(const std::shared_ptr<Acceptor>& acceptor);
+  void OnAccepted(Acceptor& acceptor, int result);
   void Admit(const ListeningSocket& listening, const Accepted& accepted);
   void CloseAcceptors(absl::FunctionRef<bool(const ListeningSocket&)> which);
   void StopNow();
 
   Services& services_;
   IoContext control_{1};
+  std::unique_ptr<Ring> ring_;  // null: accepts on epoll
   std::optional<WorkGuard> work_;
   boost::asio::basic_signal_set<Executor> signals_;
   std::function<void(int)> on_signal_;

@@ -2,6 +2,7 @@
 #include "server/script/interpreter.h"
 
 #include <cstdlib>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -90,6 +91,8 @@ void* Interpreter::Allocate(void* self, void* block, size_t old_bytes, size_t ne
   if (new_bytes > old_bytes && used - old_bytes + new_bytes > in->bytes_max_) return nullptr;
   void* const fresh = std::realloc(block, new_bytes);
   if (fresh != nullptr) in->used_bytes_.store(used - old_bytes + new_bytes, kRelaxed);
+  // In lua_newstate(), which does not survive it.
+  IDEMD_CHECK(fresh != nullptr || in->lua_ != nullptr, "there is memory for a thread's first script");
   return fresh;
 }
 
@@ -104,8 +107,22 @@ Interpreter::Interpreter(Kind kind, std::atomic<size_t>& used_bytes, size_t memo
   std::random_device entropy;
   random_state = (uint64_t{entropy()} << 16) | 0x330E;
   lua_ = lua_newstate(&Allocate, this);
-  IDEMD_CHECK(lua_ != nullptr, "LuaJIT takes an allocator on this machine");
-  OpenSandbox(lua_, kind == Kind::kFunctions);
+  if (lua_ == nullptr) throw std::bad_alloc();
+  lua_atpanic(lua_, [](lua_State*) -> int {
+    IDEMD_CHECK(false, "Lua has memory for what surrounds a script");
+    return 0;
+  });
+  const auto open = [](lua_State* lua) {
+    const bool for_functions = *static_cast<const bool*>(lua_touserdata(lua, 1));
+    lua_settop(lua, 0);
+    OpenSandbox(lua, for_functions);
+    return 0;
+  };
+  bool for_functions = kind == Kind::kFunctions;
+  if (!Protected(lua_, open, &for_functions)) {
+    lua_close(lua_);
+    throw std::bad_alloc();
+  }
   lua_sethook(lua_, &OnCount, LUA_MASKCOUNT, kStepsPerLook);
   bytes_max_ = memory_bytes_max;
 }

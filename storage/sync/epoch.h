@@ -41,16 +41,11 @@
 #include <utility>
 #include <vector>
 
+#include "storage/sync/garbage_ring.h"
 #include "storage/sync/mutex.h"
 #include "storage/sync/sync.h"
 
 namespace idemd::storage {
-
-struct Garbage {
-  void* at;
-  void (*destroy)(void*);
-  uint64_t pin;  // of the guard under which it was retired
-};
 
 template <class Sync>
 class BasicEpochDomain {
@@ -97,7 +92,7 @@ class BasicEpochDomain {
     uint32_t depth_ = 0;
     uint32_t until_look_ = 1;
     uint32_t urgent_looks_ = 0;  // so many guards more end with a look
-    std::deque<Garbage> backlog_;  // pins never fall from front to back
+    GarbageRing backlog_;  // pins never fall from front to back
     BasicEpochDomain& domain_;
     Participant* next_ = nullptr;  // of all participants; set before it is published
     // Writers: Join() and Part(), any thread. Whether a thread owns it.
@@ -125,7 +120,7 @@ class BasicEpochDomain {
 
  private:
   size_t CollectHandedOver(uint64_t epoch, size_t max);
-  void HandOver(std::deque<Garbage>& backlog, size_t keep);
+  void HandOver(GarbageRing& backlog, size_t keep);
 
   const uint32_t collect_every_;
   // Writers: TryAdvance(), any thread. Readers: all. Begins above kGrace so that no subtraction
@@ -344,7 +339,7 @@ size_t BasicEpochDomain<Sync>::CollectHandedOver(uint64_t epoch, size_t max) {
 }
 
 template <class Sync>
-void BasicEpochDomain<Sync>::HandOver(std::deque<Garbage>& backlog, size_t keep) {
+void BasicEpochDomain<Sync>::HandOver(GarbageRing& backlog, size_t keep) {
   if (backlog.size() <= keep) return;
   const MutexLock lock(handed_over_mutex_);
   // The oldest go: they are due first, and the next thread to collect can free them.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <new>
 
 #include "storage/key/prefixes.h"
@@ -96,10 +97,10 @@ Entry* Entry::MakeShaped(Heap& heap, const HashedKey& key, uint32_t shape, int64
 
 Entry* Entry::MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t capacity, int64_t deadline_ms) {
   capacity = std::max(size, capacity);
-  char* data = static_cast<char*>(std::calloc(std::max<size_t>(capacity, 1), 1));
+  std::unique_ptr<char, decltype(&std::free)> data(static_cast<char*>(std::calloc(std::max<size_t>(capacity, 1), 1)), &std::free);
   if (data == nullptr) throw std::bad_alloc();
   Entry* entry = Make(heap, key, EntryForm::kBuffer, sizeof(Buffer), deadline_ms);
-  new (&entry->buffer()) Buffer{data, size, capacity};
+  new (&entry->buffer()) Buffer{data.release(), size, capacity};
   return entry;
 }
 
@@ -122,16 +123,20 @@ Entry* Entry::MakeCopy(Heap& heap, const Entry& of) {
   return entry;
 }
 
-void Entry::ResizeBuffer(size_t size) {
+void Entry::ReserveBuffer(size_t size) {
   Buffer& b = buffer();
-  if (size > b.capacity) {
-    // Doubling while small, then a megabyte at a time, as Redis' strings grow.
-    const size_t capacity = size < (1u << 20) ? size * 2 : size + (1u << 20);
-    char* data = static_cast<char*>(std::realloc(b.data, capacity));
-    if (data == nullptr) throw std::bad_alloc();
-    b.data = data;
-    b.capacity = capacity;
-  }
+  if (size <= b.capacity) return;
+  // Doubling while small, then a megabyte at a time, as Redis' strings grow.
+  const size_t capacity = size < (1u << 20) ? size * 2 : size + (1u << 20);
+  char* data = static_cast<char*>(std::realloc(b.data, capacity));
+  if (data == nullptr) throw std::bad_alloc();
+  b.data = data;
+  b.capacity = capacity;
+}
+
+void Entry::ResizeBuffer(size_t size) {
+  ReserveBuffer(size);
+  Buffer& b = buffer();
   if (size > b.size) std::memset(b.data + b.size, 0, size - b.size);
   b.size = size;
 }

@@ -125,8 +125,9 @@ class Entry {
   const Buffer& buffer() const;
   Holder& holder() { return const_cast<Holder&>(static_cast<const Entry*>(this)->holder()); }
   const Holder& holder() const;
-  // Grows (zero-filled) or keeps a kBuffer's size; holder of the shard's lock.
+  // Grows (zero-filled) or keeps a kBuffer's size; holder of the shard's lock. After ReserveBuffer() no memory is needed.
   void ResizeBuffer(size_t size);
+  void ReserveBuffer(size_t size);
 
   // Holder of the shard's lock. False: it takes another entry (a record, or a deadline beyond what this one can hold).
   [[nodiscard]] bool set_deadline_ms(int64_t at);

@@ -1,4 +1,4 @@
-// The wait timer's heap.
+// The wait timer's order.
 #include "storage/wait/wait_line.h"
 
 #include <utility>
@@ -12,23 +12,30 @@ std::vector<std::string> WaitLines::Names() const {
   return names;
 }
 
-void WaitTimer::Add(Due due) {
+void WaitTimer::Move(uint32_t shard, const std::string& name, int64_t from_ms, int64_t to_ms) {
+  if (from_ms == to_ms) return;
   MutexLock lock(mutex_);
-  const bool earlier = due.at_ms < next_ms_.load(std::memory_order_relaxed);
-  if (earlier) next_ms_.store(due.at_ms, std::memory_order_relaxed);
-  due_.push(std::move(due));
-  if (earlier && wake_) wake_();
+  if (from_ms != kNoDeadline) due_.erase(Due{from_ms, shard, name});
+  if (to_ms != kNoDeadline) due_.insert(Due{to_ms, shard, name});
+  const int64_t before = next_ms_.load(std::memory_order_relaxed);
+  const int64_t next = due_.empty() ? kNoDeadline : due_.begin()->at_ms;
+  next_ms_.store(next, std::memory_order_relaxed);
+  if (next < before && wake_) wake_();
 }
 
 std::vector<WaitTimer::Due> WaitTimer::TakeDue(int64_t now_ms) {
   std::vector<Due> taken;
   MutexLock lock(mutex_);
-  while (!due_.empty() && due_.top().at_ms <= now_ms) {
-    taken.push_back(due_.top());
-    due_.pop();
-  }
-  next_ms_.store(due_.empty() ? kNoDeadline : due_.top().at_ms, std::memory_order_relaxed);
+  auto last = due_.begin();
+  for (; last != due_.end() && last->at_ms <= now_ms; ++last) taken.push_back(*last);
+  due_.erase(due_.begin(), last);
+  next_ms_.store(due_.empty() ? kNoDeadline : due_.begin()->at_ms, std::memory_order_relaxed);
   return taken;
+}
+
+size_t WaitTimer::size() const {
+  MutexLock lock(mutex_);
+  return due_.size();
 }
 
 void WaitTimer::SetWake(std::function<void()> wake) {

@@ -8,10 +8,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <queue>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "storage/effect.h"
@@ -22,7 +23,8 @@ namespace idemd::storage {
 
 struct WaitLine {
   std::deque<std::shared_ptr<Waiter>> waiters;
-  int64_t wake_ms = kNoDeadline;  // the timer will look at this line by then
+  size_t gone = 0;                // about so many of waiters have been cancelled since they came
+  int64_t wake_ms = kNoDeadline;  // the timer will look at this line then
 };
 
 class WaitLines {
@@ -43,14 +45,14 @@ class WaitLines {
     return it == lines_.end() ? nullptr : &it->second;
   }
   WaitLine& Open(DbIndex db, absl::string_view key) { return lines_[Name(db, key)]; }
-  void Close(DbIndex db, absl::string_view key) { lines_.erase(Name(db, key)); }
+  void CloseNamed(const std::string& name) { lines_.erase(name); }
   std::vector<std::string> Names() const;
 
  private:
   absl::flat_hash_map<std::string, WaitLine> lines_;
 };
 
-// The times at which lines want to be looked at. Entries are never taken back: looking at a line too early is harmless.
+// The times at which lines want to be looked at, one for a line at most.
 class WaitTimer {
  public:
   struct Due {
@@ -58,18 +60,22 @@ class WaitTimer {
     uint32_t shard;
     std::string name;  // WaitLines::Name
   };
-  void Add(Due due);
+  // A line that was to be looked at at `from_ms` is so at `to_ms`; kNoDeadline is never.
+  void Move(uint32_t shard, const std::string& name, int64_t from_ms, int64_t to_ms);
   std::vector<Due> TakeDue(int64_t now_ms);
+  size_t size() const;
   int64_t next_ms() const { return next_ms_.load(std::memory_order_relaxed); }
   // Called when something earlier than everything before was added.
   void SetWake(std::function<void()> wake);
 
  private:
-  struct Later {
-    bool operator()(const Due& a, const Due& b) const { return a.at_ms > b.at_ms; }
+  struct Earlier {
+    bool operator()(const Due& a, const Due& b) const {
+      return std::tie(a.at_ms, a.shard, a.name) < std::tie(b.at_ms, b.shard, b.name);
+    }
   };
   mutable Mutex mutex_;
-  std::priority_queue<Due, std::vector<Due>, Later> due_ ABSL_GUARDED_BY(mutex_);
+  absl::btree_set<Due, Earlier> due_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int64_t> next_ms_{kNoDeadline};
 };

@@ -43,7 +43,7 @@ ARROWS = {
                       "protocol/resp/split.h"], ["absl/", "openssl/"]),
     # Users and rights: who calls tells it what commands there are.
     "server/acl": (["protocol/glob.h", "storage/sync/mutex.h", "server/check.h", "server/admin/password.h"], ["absl/"]),
-    "server/net": (["protocol/", "server/session.h", "server/steady_time.h", "server/clients.h", "server/commands/dispatch.h",
+    "server/net": (["protocol/", "server/session.h", "server/steady_time.h", "server/check.h", "server/clients.h", "server/commands/dispatch.h",
                     "server/commands/outbound.h", "server/admin/settings.h", "server/admin/stats.h", "server/admin/log.h",
                     "storage/sync/mutex.h"],
                    ["absl/", "boost/", "openssl/", "sys/", "netinet/", "arpa/"]),

@@ -19,6 +19,11 @@ server::Scripts& SharedScripts() {
   return scripts;
 }
 
+const std::shared_ptr<server::acl::Users>& SharedUsers() {
+  static const std::shared_ptr<server::acl::Users> users = server::MakeUsers(SharedSettings(), SharedCommands());
+  return users;
+}
+
 }  // namespace
 
 SimServices::SimServices(storage::Store& store, storage::TokenMint& tokens,
@@ -36,6 +41,7 @@ SimServices::SimServices(storage::Store& store, storage::TokenMint& tokens,
                 .run_id = "sim",
                 .started_ms = started_ms,
                 .persistence = persistence,
-                .scripts = &SharedScripts()} {}
+                .scripts = &SharedScripts(),
+                .users = SharedUsers()} {}
 
 }  // namespace idemd::testing

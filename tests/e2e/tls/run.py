@@ -35,7 +35,7 @@ class Certificates:
         self.server = self.ours.issue("server")
         self.next_server = self.ours.issue("next-server")
         self.client = self.ours.issue("client")
-        self.expired = self.ours.issue("expired", days=-1)
+        self.expired = self.ours.issue("expired", expired=True)
         self.stranger = self.strangers.issue("stranger")
 
     def close(self):

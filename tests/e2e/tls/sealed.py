@@ -20,22 +20,29 @@ def openssl(*words):
     subprocess.run(["openssl", *map(str, words)], check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
+def long_ago():
+    """Options of `openssl x509` for a certificate that has expired; newer versions take no negative number of days."""
+    known = subprocess.run(["openssl", "x509", "-help"], stdin=subprocess.DEVNULL, capture_output=True).stderr
+    return ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"] if b"-not_after" in known else ["-days", -1]
+
+
 class Authority:
     """A directory with an authority's certificate and those that it has signed."""
 
     def __init__(self, name):
         self.directory = Path(tempfile.mkdtemp(prefix="idemd-tls-"))
         self.certificate, self.key = self.directory / "ca.pem", self.directory / "ca.key"
-        openssl("req", "-x509", *EC_KEY, "-keyout", self.key, "-out", self.certificate, "-days", 2, "-subj", f"/CN={name}")
+        openssl("req", "-x509", *EC_KEY, "-keyout", self.key, "-out", self.certificate, "-days", 2, "-subj", f"/CN={name}",
+                "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
-    def issue(self, name, days=2):
-        """(certificate, key); with days=-1 the certificate has expired."""
+    def issue(self, name, expired=False):
+        """(certificate, key)"""
         certificate, key, request = (self.directory / f"{name}.{end}" for end in ("pem", "key", "csr"))
         openssl("req", "-new", *EC_KEY, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
         names = self.directory / "names"
         names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-        openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", days,
-                "-extfile", names, "-out", certificate)
+        openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
+                *(long_ago() if expired else ["-days", 2]), "-extfile", names, "-out", certificate)
         return certificate, key
 
     def locked(self, pair, password):

@@ -213,6 +213,25 @@ TEST(RequestParser, SaysWhatIsWrongInRedisWords) {
   }
 }
 
+TEST(RequestParser, WhoSpeaksAnotherProtocolIsToldWithoutWaitingForALineEnd) {
+  for (const absl::string_view bytes : {absl::string_view("\x16\x03\x01"), absl::string_view("\0", 1), absl::string_view("\x7f"),
+                                        absl::string_view("\x80\x2e"), absl::string_view("\xff\n"), absl::string_view(" \t\x01 PING\r\n")}) {
+    Parser parser;
+    Batch batch;
+    EXPECT_EQ(parser.Parse(bytes, {}, 100, batch), ParseStatus::kError);
+    EXPECT_TRUE(parser.foreign());
+    EXPECT_THAT(batch.requests, IsEmpty());
+  }
+  EXPECT_EQ(ParseWhole("PING\r\n\x16\x03").error, "ERR Protocol error: expected '*' or a command, got the byte 0x16");
+  EXPECT_THAT(ParseWhole("PING\r\n\x16\x03").requests, ElementsAre(ElementsAre("PING")));
+  // Arguments may be anything, and so may what is between blanks.
+  EXPECT_THAT(ParseWhole(" \v\f PING \x01\xff\r\n").requests, ElementsAre(ElementsAre("PING", "\x01\xff")));
+  Parser parser;
+  Batch batch;
+  EXPECT_EQ(parser.Parse("*1\r\n:1\r\n", {}, 100, batch), ParseStatus::kError);
+  EXPECT_FALSE(parser.foreign());
+}
+
 TEST(RequestParser, ALineOfTheGreatestLengthIsStillAccepted) {
   const std::string word(64 * 1024 - 1, 'a');
   EXPECT_EQ(ParseWhole(word + "\r\n").requests.size(), 1u);

@@ -34,6 +34,27 @@ TEST(Writer, LinesStayOneLine) {
   ExpectBoth([](Writer& w) { w.Error("ERR x\r\n+OK"); }, "-ERR x  +OK\r\n", "-ERR x  +OK\r\n");
 }
 
+TEST(Writer, StringsBeyondTheLimitAreLeftOut) {
+  for (const size_t size : {size_t{10}, size_t{1000}}) {
+    const std::string word(size, 'x');
+    std::string out = "before";
+    Writer writer(out, 3);
+    writer.set_limit(out.size() + size);
+    writer.Bulk(word);
+    EXPECT_FALSE(writer.cut());
+    const std::string whole = out;
+    EXPECT_GT(whole.size(), 6 + size);
+    writer.Verbatim("x");
+    EXPECT_TRUE(writer.cut());
+    writer.Bulk("");
+    EXPECT_EQ(out, whole);
+    writer.set_limit(out.size() + 1);
+    EXPECT_FALSE(writer.cut());
+    writer.Bulk("y");
+    EXPECT_EQ(out, whole + "$1\r\ny\r\n");
+  }
+}
+
 TEST(Writer, IntegersOfEveryLength) {
   const auto integer = [](int64_t value) {
     return Written(2, [&](Writer& w) { w.Integer(value); });

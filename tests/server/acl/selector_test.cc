@@ -127,8 +127,9 @@ TEST_F(SelectorTest, WrongRulesAreNamed) {
   EXPECT_EQ(Error("~* ~a"), RuleError::kKeysAreAll);
   EXPECT_EQ(Error("allkeys %R~a"), RuleError::kKeysAreAll);
   EXPECT_EQ(Error("&* &a"), RuleError::kChannelsAreAll);
-  for (const char* rule : {"%X~a", "%~a", "%RR~a", "%RWR~a", "~a\tb", "&a\nb"})
+  for (const char* rule : {"%X~a", "%~a", "%", "%RR~a", "%RWR~a", "~a\tb", "&a\nb", "+select|0\t1"})
     EXPECT_EQ(Error(rule), RuleError::kSyntax) << rule;
+  EXPECT_EQ(Selector().Apply(catalog_, "+select|0 1"), RuleError::kSyntax) << "it would be two rules in a file";
 }
 
 TEST_F(SelectorTest, IsDescribedByTheCategoriesThatFitBest) {
@@ -140,6 +141,12 @@ TEST_F(SelectorTest, IsDescribedByTheCategoriesThatFitBest) {
   EXPECT_EQ(Of("+@write -config|get").CommandRules(catalog_), "-@all +@write");
   EXPECT_EQ(Of("~a %R~b %W~c %RW~d &x &y +get").Describe(catalog_),
             "~a %R~b %W~c ~d resetchannels &x &y -@all +get");
+}
+
+TEST_F(SelectorTest, APatternForAllKeysIsDescribedSoThatOthersMayFollowIt) {
+  const std::string words = Of("%R~* %W~* ~a").KeyRules();
+  EXPECT_EQ(words, "%RW~* ~a");
+  EXPECT_EQ(Of(words).KeyRules(), words);
 }
 
 // Whatever the rules, the words for the result make the same selector again.

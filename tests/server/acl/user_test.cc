@@ -91,6 +91,8 @@ TEST_F(UserTest, OneOfItsSelectorsHasToAllowTheWholeCall) {
   EXPECT_EQ(Apply("(on)"), RuleError::kSyntax);
   EXPECT_EQ(Apply("(+nosuch)"), RuleError::kUnknown);
   EXPECT_EQ(Apply("("), RuleError::kSyntax);
+  for (const char* rule : {"(~a))", "(~a) ~b)", "(+select|0))"})
+    EXPECT_EQ(Apply(rule), RuleError::kSyntax) << rule << ": a file would end the selector early";
 }
 
 TEST_F(UserTest, ResetLeavesNothing) {

@@ -148,6 +148,7 @@ TEST_F(UsersTest, ConfigurationFilesDeclareUsers) {
   EXPECT_EQ(declare({{"b", "+x"}}),
             "Error loading ACL rule '+x' for the user named 'b': Unknown command or category name in ACL");
   EXPECT_EQ(users_.Find("b").user, nullptr);
+  for (const char* name : {"", "a b", "a\tb"}) EXPECT_NE(declare({{name, "on"}}), "") << name;
 }
 
 Denials::Entry Denied(const char* reason, std::string object, int64_t at_ms) {

@@ -265,5 +265,24 @@ TEST_F(SettingsFile, RewritePutsTheUsersInPlaceOfTheirLines) {
   EXPECT_NE(Read(path).find("\nuser d on\n"), std::string::npos);
 }
 
+TEST_F(SettingsFile, RewrittenUsersMayHaveQuotesInTheirPatterns) {
+  const std::string path = Write("quotes.conf", "user a on '~\"x'\n");
+  Settings settings;
+  ASSERT_TRUE(settings.Load({path}).ok());
+  settings.RewriteUsersFrom([] { return std::vector<std::string>{"user a on ~\"x ~y'z &\xff", "user b off"}; });
+  ASSERT_TRUE(settings.Rewrite().ok());
+  Settings again;
+  ASSERT_TRUE(again.Load({path}).ok()) << Read(path);
+  EXPECT_EQ(again.users(), (std::vector<std::vector<std::string>>{{"a", "on", "~\"x", "~y'z", "&\xff"}, {"b", "off"}}));
+}
+
+TEST_F(SettingsFile, AddressesToBindToAreWrittenSoThatTheyAreReadAgain) {
+  Settings settings;
+  ASSERT_TRUE(settings.LoadText("bind \"\" 127.0.0.1 \"\" ::1\n").ok());
+  EXPECT_EQ(settings.Text("bind"), "127.0.0.1 ::1");
+  for (const char* line : {"bind 'a\"b'\n", "bind a \"b c\"\n", "bind a \"\\x0bb\"\n"})
+    EXPECT_FALSE(Settings().LoadText(line).ok()) << line;
+}
+
 }  // namespace
 }  // namespace idemd::server

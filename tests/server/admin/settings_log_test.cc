@@ -44,5 +44,22 @@ TEST(LogFile, OneThatCannotBeOpenedIsAnError) {
   EXPECT_FALSE(SetLogFile("/no/such/folder/idemd.log").ok());
 }
 
+TEST(LogLimit, LetsSomeThroughAtOnceThenOneASecondAndCountsTheOthers) {
+  LogLimit limit;
+  uint64_t left_out = 0;
+  int64_t now_ms = 5'000'000;
+  for (int64_t i = 0; i < LogLimit::kAtOnce; ++i) {
+    EXPECT_TRUE(limit.Allow(now_ms, &left_out));
+    EXPECT_EQ(left_out, 0u);
+  }
+  for (int i = 0; i < 7; ++i) EXPECT_FALSE(limit.Allow(now_ms, &left_out));
+  EXPECT_TRUE(limit.Allow(now_ms += LogLimit::kPauseMs, &left_out));
+  EXPECT_EQ(left_out, 7u);
+  EXPECT_FALSE(limit.Allow(now_ms, &left_out));
+  now_ms += 100 * LogLimit::kPauseMs;
+  for (int64_t i = 0; i < LogLimit::kAtOnce; ++i) EXPECT_TRUE(limit.Allow(now_ms, &left_out));
+  EXPECT_FALSE(limit.Allow(now_ms, &left_out));
+}
+
 }  // namespace
 }  // namespace idemd::server

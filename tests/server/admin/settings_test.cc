@@ -247,8 +247,8 @@ TEST(ConfigGet, MatchesNamesPatternsAndAliasesOnce) {
   EXPECT_THAT(names({"PORT", "port", "nothing"}), ElementsAre("PORT"));
   EXPECT_THAT(names({"hash-max-*-value"}),
               ElementsAre("hash-max-listpack-value", "hash-max-ziplist-value"));
-  EXPECT_THAT(names({"idem-m*", "idem-max-r?sult"}),
-              ElementsAre("idem-max-result", "idem-max-namespaces", "idem-max-waiters"));
+  EXPECT_THAT(names({"idem-max-[nrw]*", "idem-max-r?sult"}),
+              ElementsAre("idem-max-result", "idem-max-namespaces", "idem-max-waiters", "idem-max-waiters-per-key"));
   EXPECT_THAT(names({"key-load-*"}), IsEmpty());
   EXPECT_THAT(names({"key-load-delay"}), ElementsAre("key-load-delay"));
   EXPECT_GT(settings.Get({"*"}).size(), 150u);

@@ -128,7 +128,8 @@ TEST(SetCommands, WhatIsDrawnIsInTheSet) {
       for (const std::string& member : Elements(repeated)) EXPECT_EQ(members.count(member), 1u);
     }
   }
-  Play(server, {{"SRANDMEMBER none", "nil"},
+  Play(server, {{"SRANDMEMBER s -1048577", "-ERR value is out of range"},
+                {"SRANDMEMBER none", "nil"},
                 {"SRANDMEMBER none 3", "[]"},
                 {"SRANDMEMBER s 0", "[]"},
                 {"SRANDMEMBER s x", kNotInteger},

@@ -70,6 +70,41 @@ TEST_F(TransactionTest, ARefusedCommandAbortsAndNothingRuns) {
   EXPECT_EQ(Do("EXEC"), "-ERR EXEC without MULTI");
 }
 
+TEST_F(TransactionTest, ATransactionOfTooManyBytesIsGivenUp) {
+  settings.client_query_buffer_bytes = 10'000;
+  const std::string words = absl::StrCat("SET a ", std::string(3'000, 'x'));
+  Do("MULTI");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Do(words), "QUEUED");
+  EXPECT_EQ(Do(words), "-ERR the transaction is longer than client-query-buffer-limit and has been given up");
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Do(words), "QUEUED");  // and kept no more
+  EXPECT_EQ(Do("EXEC"), "-EXECABORT Transaction discarded because of previous errors.");
+  EXPECT_EQ(Do("GET a"), "nil");
+  Do("MULTI");
+  EXPECT_EQ(Do("SET a 1"), "QUEUED");
+  EXPECT_EQ(Do("EXEC"), "[OK]");
+  // What counts is not only what words hold: so many short ones take as much.
+  Do("MULTI");
+  std::string reply = "QUEUED";
+  int queued = 0;
+  for (; reply == "QUEUED" && queued < 1'000; ++queued) reply = Do("PING");
+  EXPECT_LT(queued, 200);
+  EXPECT_THAT(Do("EXEC"), HasSubstr("EXECABORT"));
+}
+
+TEST_F(TransactionTest, AReplyThatIsTooLongIsAnErrorAndEndsTheConnectionIfSomethingMayHaveBeenWritten) {
+  settings.proto_max_reply_bytes = 2'000;
+  Do(absl::StrCat("SET a ", std::string(900, 'x')));
+  EXPECT_EQ(Do("MGET a a a"), "-ERR the reply is longer than proto-max-reply-len");
+  EXPECT_THAT(Do("MGET a a"), HasSubstr("xxx"));
+  Do("SADD s b");
+  EXPECT_EQ(Do("SRANDMEMBER s -2000"), "-ERR the reply is longer than proto-max-reply-len");
+  EXPECT_THAT(Do("EVAL \"return redis.call('MGET', 'a', 'a', 'a')\" 0"), HasSubstr("the reply is longer than proto-max-reply-len"));
+  for (const char* command : {"MULTI", "GET a", "SET b 1", "GET a", "GET a"}) Do(command);
+  EXPECT_EQ(Do("EXEC"), "-ERR the reply is longer than proto-max-reply-len");
+  EXPECT_TRUE(me->session.close_after_reply);
+  EXPECT_EQ(Do(*Connect(), "GET b"), "\"1\"");
+}
+
 TEST_F(TransactionTest, ARefusedExecEndsTheTransaction) {
   Do("MULTI");
   Do("SET a 1");

@@ -198,6 +198,7 @@ TEST_F(ZsetCommandsTest, DrawsAreMembersAndDiffer) {
       drawn.merge(five);
     }
     EXPECT_EQ(drawn.size(), 20u) << "each is drawn sooner or later";
+    EXPECT_EQ(Do("ZRANDMEMBER k -1048577"), "-ERR value is out of range");
     const std::string repeated = Do("ZRANDMEMBER k -30");
     EXPECT_EQ(std::count(repeated.begin(), repeated.end(), '"'), 60);
     EXPECT_TRUE(absl::StartsWith(Do("ZRANDMEMBER k"), "\"m"));

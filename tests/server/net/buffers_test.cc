@@ -113,5 +113,38 @@ TEST(OutputQueue, BytesUnderWayDoNotMoveWhenMoreIsAppended) {
   EXPECT_EQ(Take(queue, 4), "more");
 }
 
+TEST(ReadBuffer, WhatIsLeftOfLentBytesIsKept) {
+  ReadBuffer buffer;
+  for (const size_t used : {size_t{0}, size_t{5}, size_t{10}}) {
+    char lent[] = "0123456789";
+    buffer.Lend(lent, 10);
+    EXPECT_EQ(buffer.view().data(), lent);
+    buffer.Consume(used);
+    ASSERT_TRUE(buffer.KeepRest(0));
+    EXPECT_FALSE(buffer.lent());
+    EXPECT_NE(buffer.view().data(), lent + used);
+    EXPECT_EQ(buffer.view(), absl::string_view("0123456789").substr(used));
+    buffer.Clear();
+  }
+  char lent[] = "abc";
+  buffer.Lend(lent, 3);
+  buffer.Free();
+  EXPECT_FALSE(buffer.lent());
+  EXPECT_EQ(buffer.capacity(), 0u);
+}
+
+TEST(ReadBuffer, AppendedBytesFollowWhatIsThere) {
+  ReadBuffer buffer;
+  std::string expected;
+  for (size_t i = 0; i < 40; ++i) {
+    const std::string part(1 + i * 997, static_cast<char>('a' + i % 26));
+    ASSERT_TRUE(buffer.Append(part, 0));
+    expected += part;
+    buffer.Consume(i * 100);
+    expected.erase(0, i * 100);
+    ASSERT_TRUE(buffer.view() == expected);
+  }
+}
+
 }  // namespace
 }  // namespace idemd::server

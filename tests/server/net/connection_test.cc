@@ -2,6 +2,8 @@
 // clients, waiting.
 #include "server/net/connection.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -98,6 +100,41 @@ TEST_F(ConnectionTest, AClientThatDoesNotReadIsNotExecutedForAndLosesNothing) {
   for (int i = 0; i < kRequests; ++i) ASSERT_TRUE(slow.Read(reply.size()) == reply) << i;
   sender.join();
   EXPECT_EQ(executed(), kRequests);
+}
+
+// Unix sockets hold little, so that most of what is sent at once is cut short somewhere.
+TEST_F(ConnectionTest, ClientsThatReadInFitsGetEveryByteInOrder) {
+  Start();
+  constexpr int kClients = 8;
+  constexpr int kRequests = 3000;
+  std::string requests;
+  std::string expected;
+  for (int i = 0; i < kRequests; ++i) {
+    const int n = i * 37 % 5000;
+    absl::StrAppend(&requests, Request({"FILL", absl::StrCat(n)}), Request({"ECHO", absl::StrCat(i)}));
+    absl::StrAppend(&expected, "$", n, "\r\n", std::string(static_cast<size_t>(n), 'x'), "\r\n");
+    absl::StrAppend(&expected, "$", absl::StrCat(i).size(), "\r\n", i, "\r\n");
+  }
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int c = 0; c < kClients; ++c) {
+    threads.emplace_back([&, c] {
+      Client client = Client::Unix(unix_path_);
+      std::thread sender([&] { client.Send(requests); });
+      std::string got;
+      for (size_t round = 0; got.size() < expected.size(); ++round) {
+        const std::string part = client.Read(std::min(expected.size() - got.size(), 1 + round * 7919 % 150'000));
+        if (part.empty()) break;
+        got += part;
+        if (round % 8 == static_cast<size_t>(c)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      if (got == expected) ++good;
+      sender.join();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, kClients);
+  EXPECT_TRUE(Eventually([&] { return stats_.Totals().written_bytes == kClients * expected.size(); }));
 }
 
 TEST_F(ConnectionTest, AHalfClosedClientGetsItsAnswersThenTheEnd) {
@@ -216,7 +253,84 @@ TEST_F(ConnectionTest, HttpIsCutOff) {
   Client get = Connect();
   get.Send("GET / HTTP/1.1\r\nUser-Agent: x\r\nhOST: localhost\r\nECHO x\r\n");
   EXPECT_TRUE(get.AtEnd());
+  for (const char* line : {"GET / HTTP/1.0\r\nECHO x\r\n", "PUT /x HTTP/1.1\r\nECHO x\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n"}) {
+    Client first_line = Connect();
+    first_line.Send(line);
+    EXPECT_TRUE(first_line.AtEnd()) << line;
+  }
   EXPECT_EQ(executed(), 0);
+}
+
+TEST_F(ConnectionTest, BytesThatNoCommandBeginsWithAreRefusedAtOnce) {
+  Start();
+  Client client = Connect();
+  client.Send("\x80\x2e\x01");
+  bool closed = false;
+  EXPECT_THAT(client.ReadToEnd(&closed), ::testing::StartsWith("-ERR Protocol error: expected '*' or a command"));
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ConnectionTest, OfTooManyWhoHaveNotLoggedInTheOldestHaveToGo) {
+  Start("requirepass p\nunauthenticated-max-clients 2\n");
+  std::vector<Client> strangers;
+  for (int i = 0; i < 2; ++i) {
+    strangers.push_back(Connect());
+    strangers.back().Send(Request({"PING"}));
+    EXPECT_THAT(strangers.back().Line(), ::testing::StartsWith("-NOAUTH"));
+  }
+  strangers.push_back(Connect());
+  EXPECT_TRUE(strangers[0].AtEnd());
+  strangers[1].Send(Request({"PING"}));
+  EXPECT_THAT(strangers[1].Line(), ::testing::StartsWith("-NOAUTH"));
+}
+
+TEST_F(ConnectionTest, WhoDoesNotLogInInTimeHasToGo) {
+  Start("requirepass p\nunauthenticated-max-seconds 1\n");
+  Client client = Connect();
+  bool closed = false;
+  EXPECT_EQ(client.ReadToEnd(&closed), "-NOAUTH Authentication required.\r\n");
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(ConnectionTest, BeforeTheLoginFewBytesMayWait) {
+  Start("requirepass p\nunauthenticated-query-buffer-limit 64kb\n");
+  Client client = Connect();
+  client.Send("*10\r\n");
+  std::thread sender([&] {
+    for (int i = 0; i < 9; ++i) client.Send(absl::StrCat("$16000\r\n", std::string(16000, 'x'), "\r\n"));
+  });
+  EXPECT_TRUE(Eventually([&] { return stats_.Totals().query_limit_disconnections == 1; }));
+  sender.join();
+}
+
+TEST_F(ConnectionTest, ARequestHasNoMoreWordsThanTheSetting) {
+  Start("proto-max-words 2000\n");
+  Client client = Connect();
+  client.Send("*2001\r\n");
+  EXPECT_EQ(client.ReadToEnd(), "-ERR Protocol error: invalid multibulk length\r\n");
+}
+
+TEST_F(ConnectionTest, BeyondTheMemoryOfAllClientsWhoHoldsMostHasToGo) {
+  Start("maxmemory-clients 10%\nmaxmemory 10mb\n");
+  Client small = Connect();
+  small.Send("*2\r\n$4\r\nECHO\r\n$300000\r\n" + std::string(200'000, 'x'));
+  EXPECT_TRUE(Eventually([&] { return clients_.memory().normal_bytes > 200'000; }));
+  Client kept = Connect();
+  kept.Send(Request({"PING"}));
+  EXPECT_EQ(kept.Line(), "+PONG\r\n");
+  clients_.All().back()->info().no_evict = true;
+  kept.Send("*2\r\n$4\r\nECHO\r\n$3000000\r\n" + std::string(2'900'000, 'x'));
+  EXPECT_TRUE(Eventually([&] { return clients_.memory().normal_bytes > 2'900'000; }));
+  Client large = Connect();
+  large.Send("*2\r\n$4\r\nECHO\r\n$1100000\r\n");
+  std::thread sender([&] { large.Send(std::string(1'050'000, 'x')); });
+  EXPECT_TRUE(large.AtEnd());
+  sender.join();
+  EXPECT_EQ(stats_.Totals().evicted_clients, 1u);
+  small.Send(std::string(100'000, 'x') + "\r\n");
+  EXPECT_EQ(small.Read(9), "$300000\r\n");
+  kept.Send(std::string(100'000, 'x') + "\r\n");
+  EXPECT_EQ(kept.Read(10), "$3000000\r\n");
 }
 
 TEST_F(ConnectionTest, TooManyBytesOfRequestsCloseTheConnection) {

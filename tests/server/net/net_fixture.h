@@ -80,6 +80,9 @@ class SteppedLog final : public storage::EffectLog {
   std::atomic<storage::Lsn> released_{storage::kNoLsn};
 };
 
+// The io-backend that the tests run with: IDEMD_TEST_IO_BACKEND, else epoll. Both are run by CTest.
+absl::string_view BackendUnderTest();
+
 // Commands of the test's own: PING, ECHO x, FILL n (n bytes), BLOCK (waits for Unblock()), CLOSE
 // (answers and closes), COUNT (of all commands executed), and MONITOR.
 class NetTest : public ::testing::Test {
@@ -89,6 +92,7 @@ class NetTest : public ::testing::Test {
 
   // Starts with one loop unless `options`, lines of a file, say otherwise.
   void Start(const std::string& options = "");
+  absl::Status TryStart(const std::string& options);
   // Stops and waits for the end.
   void StopAndWait();
   Client Connect() const { return Client::Tcp(port_); }

@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/server/net/net_fixture.h"
+#include "tests/server/net/refuse_uring.h"
 
 namespace idemd::server {
 namespace {
@@ -191,6 +194,37 @@ TEST_F(ServerTest, ItDoesNotStartOnAPortThatIsTaken) {
   EXPECT_THAT(
       std::string(second.Start().message()),
       StartsWith(absl::StrCat("Could not create server TCP listening socket 127.0.0.1:", port_)));
+}
+
+TEST_F(ServerTest, ShowsWhichBackendItHasAndKeepsIt) {
+  Start();
+  EXPECT_EQ(settings_.io_uring_in_use.load(), BackendUnderTest() == "io_uring");
+  const absl::Status set = SetOne("io-backend", "auto");
+  EXPECT_THAT(std::string(set.message()), HasSubstr("can't set immutable config"));
+  EXPECT_EQ(settings_.Text("io-backend"), BackendUnderTest());
+}
+
+TEST_F(ServerTest, AutoIsEpollWhereIoUringIsNotAllowed) {
+  std::thread([this] {
+    if (!RefuseUring()) GTEST_SKIP() << "no seccomp here";
+    Start("io-backend auto\n");
+  }).join();
+  if (IsSkipped()) return;
+  EXPECT_FALSE(settings_.io_uring_in_use.load());
+  Client client = Connect();
+  client.Send("PING\r\n");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+}
+
+TEST_F(ServerTest, DoesNotStartWhereIoUringIsAskedForAndNotAllowed) {
+  absl::Status started;
+  std::thread([&] {
+    if (!RefuseUring()) GTEST_SKIP() << "no seccomp here";
+    started = TryStart("io-backend io_uring\n");
+  }).join();
+  if (IsSkipped()) return;
+  EXPECT_EQ(started.message(),
+            "io-backend io_uring is not to be had here: io_uring_setup: Operation not permitted");
 }
 
 }  // namespace

@@ -222,6 +222,53 @@ TEST_F(WaitTest, ALockTakenBySetNxPxWakesItsWaitersWhenItExpires) {
   EXPECT_EQ(waiter->last.reply.attempt, 1u);
 }
 
+TEST_F(WaitTest, WhoHasLeftTakesNoPlaceAndNoTime) {
+  constexpr int64_t kLong = int64_t{1} << 40;
+  const auto leave = [&](TestWaiter& waiter) {
+    EXPECT_TRUE(waiter.Cancel());
+    Unit unit(store_);
+    unit.Lock(key_);
+    unit.LeaveLine(0, key_);
+  };
+  Reserve("a", kLong);
+  for (int i = 0; i < 100; ++i) {
+    leave(*Wait(kLong - i));
+    EXPECT_EQ(store_.waiters(), 0u);
+    EXPECT_EQ(store_.wait_timer_size(), 0u);
+  }
+  auto stays = Wait(kLong);
+  for (int i = 0; i < 100; ++i) {
+    leave(*Wait(kLong - i));
+    EXPECT_LE(store_.waiters(), 2u);
+    EXPECT_LE(store_.wait_timer_size(), 1u);
+  }
+  {
+    Unit unit(store_);
+    unit.Lock(key_);
+    unit.Remove(0, key_);
+  }
+  EXPECT_EQ(stays->status, "RESERVED");
+  EXPECT_EQ(store_.waiters(), 0u);
+  EXPECT_EQ(store_.wait_timer_size(), 0u);
+}
+
+TEST_F(WaitTest, ALineStandsInTheTimerOnce) {
+  Reserve("a", 100'000);
+  Wait(50'000);
+  Wait(10);
+  Wait(60'000);
+  EXPECT_EQ(store_.wait_timer_size(), 1u);
+  clock_.AdvanceMs(10);
+  store_.Tick();
+  EXPECT_EQ(store_.wait_timer_size(), 1u);
+  Unit unit(store_);
+  unit.Lock(key_);
+  EXPECT_EQ(unit.WaitersAt(0, key_), 2u);
+  unit.Remove(0, key_);
+  unit.Commit();
+  EXPECT_EQ(store_.wait_timer_size(), 1u) << "the one who has it now may lapse, and another waits";
+}
+
 TEST_F(WaitTest, AnEarlierWakeIsAnnounced) {
   int wakes = 0;
   store_.SetWake([&] { ++wakes; });
