@@ -91,10 +91,9 @@ constexpr OptionSpec kOptions[] = {
      .type = T::kEnum,
      .initial = "auto",
      .words = "auto epoll io_uring",
-     .flags = kImmutable,
      .group = "network",
      .doc = "How sockets are served: with epoll, or with io_uring, which takes Linux 6.1 or later and does not start where it is "
-            "not allowed; auto is epoll until io_uring has been in use for longer. TLS is always on epoll.",
+            "not allowed; auto is epoll until io_uring has been in use for longer. TLS is always on epoll. A change counts from the next start.",
      .number = &S::io_backend},
     {.name = "protected-mode",
      .type = T::kBool,
