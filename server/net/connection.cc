@@ -306,9 +306,11 @@ bool Connection::CutAtHttp() {
   return false;
 }
 
-// Whether the first bytes are those of a TLS client: a handshake record, of any version.
+// Whether the first bytes are those of a TLS client: a handshake record, of any version. The first one says it already, since no command
+// begins with it.
 bool Connection::IsTlsHello() const {
-  return tls_ == nullptr && absl::StartsWith(buffer_.view(), "\x16\x03");
+  const absl::string_view begin = buffer_.view().substr(0, 2);
+  return tls_ == nullptr && !begin.empty() && absl::StartsWith("\x16\x03", begin);
 }
 
 // Decides what comes next once all that could be executed was, and its output was sent or queued.
