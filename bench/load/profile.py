@@ -35,7 +35,7 @@ def counts(binary, kind, pipeline, count):
     with tempfile.TemporaryDirectory(prefix="idemd-cg-") as directory:
         kept = Path(directory) / "out"
         instructions.instructions(binary, kind, pipeline, count, keep=kept)
-        text = subprocess.run(["callgrind_annotate", "--threshold=100", str(kept)], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(["callgrind_annotate", "--threshold=100", "--auto=no", "--tree=none", "--inclusive=no", str(kept)], capture_output=True, text=True, check=True).stdout
     by_function = Counter()
     for line in text.splitlines():
         found = re.match(r"\s*([\d,]+) \(\s*[\d.]+%\)\s+(?:[^:]*):(.*)", line)
