@@ -396,7 +396,7 @@ def messages(battery):
             wrong = battery.calm()
         ended = 0
         for sock in socks:
-            ended += drain(sock, 5.0)[1]
+            ended += drain(sock, 15.0)[1]
             sock.close()
         return wrong or (None if ended == count else f"{count - ended} of {count} that never read were kept")
 
