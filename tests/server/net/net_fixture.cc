@@ -17,6 +17,8 @@
 #include "server/admin/log.h"
 #include "server/commands/context.h"
 #include "server/commands/session_waiter.h"
+#include "server/net/asio.h"
+#include "server/net/ring.h"
 
 namespace idemd::server {
 namespace {
@@ -200,6 +202,15 @@ std::string Request(const std::vector<absl::string_view>& words) {
 absl::string_view BackendUnderTest() {
   const char* const backend = std::getenv("IDEMD_TEST_IO_BACKEND");
   return backend == nullptr ? "epoll" : backend;
+}
+
+bool RingIsAllowed() {
+  IoContext context;
+  return Ring::Make(context).ok();
+}
+
+void NetTest::SetUp() {
+  if (BackendUnderTest() == "io_uring" && !RingIsAllowed()) GTEST_SKIP() << "no io_uring is allowed here";
 }
 
 NetTest::NetTest() {

@@ -80,6 +80,8 @@ class SteppedLog final : public storage::EffectLog {
   std::atomic<storage::Lsn> released_{storage::kNoLsn};
 };
 
+// Whether this machine lets us have an io_uring.
+bool RingIsAllowed();
 // The io-backend that the tests run with: IDEMD_TEST_IO_BACKEND, else epoll. Both are run by CTest.
 absl::string_view BackendUnderTest();
 
@@ -89,6 +91,7 @@ class NetTest : public ::testing::Test {
  protected:
   NetTest();
   ~NetTest() override;
+  void SetUp() override;
 
   // Starts with one loop unless `options`, lines of a file, say otherwise.
   void Start(const std::string& options = "");

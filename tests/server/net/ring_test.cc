@@ -87,9 +87,12 @@ class Socket final : public RingClient {
 
 class RingTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (absl::Status status = Ring::Make(context_).status(); !status.ok()) GTEST_SKIP() << status;
+  }
   void Start(const RingOptions& options = {}) {
     absl::StatusOr<std::unique_ptr<Ring>> made = Ring::Make(context_, options);
-    if (!made.ok()) GTEST_SKIP() << made.status();
+    ASSERT_TRUE(made.ok()) << made.status();
     ring_ = *std::move(made);
     ring_->Start();
   }
