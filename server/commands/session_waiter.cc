@@ -7,6 +7,20 @@
 
 namespace idemd::server {
 
+namespace {
+
+// The session waits no more, for itself and for those who look at it.
+void ForgetWaiter(Session& session) {
+  session.waiter.reset();
+  session.give_up_at = {};
+  ClientInfo& info = session.info();
+  info.blocked.store(false, std::memory_order_relaxed);
+  storage::MutexLock lock(info.mutex);
+  info.waiter.reset();
+}
+
+}  // namespace
+
 SessionWaiter::SessionWaiter(Session& session)
     : peer_(session.peer),
       resp_(session.resp),
@@ -26,14 +40,7 @@ void SessionWaiter::Resume(storage::Lsn need, Write write) {
                 write = std::move(write)](Session& session, std::string& out) {
     self->Settle();
     session.need = std::max(session.need, need);
-    session.waiter.reset();
-    session.give_up_at = {};
-    ClientInfo& info = session.info();
-    info.blocked.store(false, std::memory_order_relaxed);
-    {
-      storage::MutexLock lock(info.mutex);
-      info.waiter.reset();
-    }
+    ForgetWaiter(session);
     if (!quiet) {
       protocol::Writer reply(out, resp);
       write(session, reply);
@@ -63,12 +70,7 @@ void EndWait(Session& session) {
 void UndoBlock(Session& session) {
   if (session.waiter == nullptr) return;
   session.waiter->Cancel();
-  session.waiter.reset();
-  session.give_up_at = {};
-  ClientInfo& info = session.info();
-  info.blocked.store(false, std::memory_order_relaxed);
-  storage::MutexLock lock(info.mutex);
-  info.waiter.reset();
+  ForgetWaiter(session);
 }
 
 bool UnblockSession(Peer& peer, bool with_error) {

@@ -6,6 +6,7 @@ from battery import drain, reset
 from lib.resp import Error, encode
 from lib.server import eventually
 from peers import connected, send_until_stuck
+from wire import refused
 
 MIB = 1024 * 1024
 TLS_HELLO = bytes.fromhex("16030100a5010000a10303") + bytes(range(32)) + b"\x20" + bytes(range(32)) + b"\x00\x08\x13\x02\x13\x03\x13\x01\x00\xff"
@@ -105,21 +106,12 @@ NOT_YET = [["GET", "k"], ["PING"], ["ECHO", "x"], ["INFO"], ["COMMAND"], ["SUBSC
 
 
 def unauthenticated(battery):
-    def refused(data, why):
-        with battery.raw() as sock:
-            try:
-                sock.sendall(data)
-            except ConnectionError:
-                pass
-            came, closed = drain(sock)
-        return None if closed and why in came else f"{came[:100]!r}, closed: {closed}"
-
     many = b"unauthenticated multibulk length"
     long = b"unauthenticated bulk length"
     for count in (11, 12, 100, 1000, 2147483647):
-        yield f"{count} words", lambda n=count: refused(b"*%d\r\n" % n, many)
+        yield f"{count} words", lambda n=count: refused(battery, b"*%d\r\n" % n, many)
     for size in (16385, 100_000, 2 * MIB):
-        yield f"a word of {size} bytes", lambda n=size: refused(b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % n, long)
+        yield f"a word of {size} bytes", lambda n=size: refused(battery, b"*2\r\n$4\r\nAUTH\r\n$%d\r\n" % n, long)
 
     def not_allowed(words):
         with battery.connect(login=False) as client:

@@ -32,6 +32,18 @@ def refused(battery, data, why=b"Protocol error"):
     return None
 
 
+def ends(battery, data):
+    """The connection ends after these bytes and the end of input, whatever is answered."""
+    with battery.raw() as sock:
+        try:
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        came, closed = drain(sock)
+    return None if closed else f"{data[:200]!r}: not closed after the end of input; {came[:100]!r}"
+
+
 def answered(battery, data, reply):
     """The bytes are answered with `reply`, and the connection serves on."""
     with battery.raw() as sock:
@@ -245,40 +257,20 @@ def garbled(battery, rng, count):
                 data = bytearray(b"*")
         return bytes(data)
 
-    def body(data):
-        with battery.raw() as sock:
-            try:
-                sock.sendall(data)
-                sock.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-            came, closed = drain(sock)
-        return None if closed else f"{data!r}: not closed after the end of input; {came[:100]!r}"
-
     requests = [data for data, _ in REQUESTS.values()]
     for i in range(count):
         data = b"".join(garble(rng.choice(requests)) for _ in range(rng.randrange(1, 4)))
-        yield f"{i} {data[:60]!r}", lambda d=data: body(d)
+        yield f"{i} {data[:60]!r}", lambda d=data: ends(battery, d)
 
 
 def junk(battery, rng, count):
     """Random bytes of all kinds."""
-    def body(data):
-        with battery.raw() as sock:
-            try:
-                sock.sendall(data)
-                sock.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-            came, closed = drain(sock)
-        return None if closed else f"{data[:50]!r}: not closed; {came[:100]!r}"
-
     for i in range(count):
         size = rng.choice((1, 2, 10, 100, 5000, 70000))
         data = rng.randbytes(size)
         if i % 3 == 0:
             data = bytes(rng.choice(b"*$0123456789\r\n-") for _ in range(min(size, 5000)))
-        yield f"{i}, {size} bytes", lambda d=data: body(d)
+        yield f"{i}, {size} bytes", lambda d=data: ends(battery, d)
 
 
 def cases(battery, seed):
