@@ -28,7 +28,8 @@ def bounds(battery):
             told = sum(b"PENDING" in drain(sock, 0.2)[0] for sock in socks)
             for sock in socks:  # the loops may have let in any of them
                 sock.close()
-            # Those who left make room.
+            # Those who left make room, once the server has heard of it.
+            eventually(lambda: number(client, "clients", "blocked_clients") == 0, "nobody waits")
             with battery.connect() as late:
                 late.send("IDEM.RESERVE", "held", "CLAIM", "y", "WAIT", "60000")
                 eventually(lambda: number(client, "clients", "blocked_clients") == 1, "one who waits")
