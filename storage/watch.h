@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "storage/emptied.h"
 
 namespace idemd::storage {
 
@@ -27,7 +28,9 @@ class WatchedKeys {
     auto it = keys_.find(name);
     if (it == keys_.end()) return;
     std::erase_if(it->second, [watch](const std::shared_ptr<Watch>& w) { return w.get() == watch; });
-    if (it->second.empty()) keys_.erase(it);
+    if (!it->second.empty()) return;
+    keys_.erase(it);
+    FreeIfEmptied(keys_);
   }
   void Touch(const std::string& name) {
     auto it = keys_.find(name);

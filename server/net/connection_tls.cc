@@ -90,8 +90,9 @@ void Connection::TakeSealed(absl::string_view sealed) {
 }
 
 void Connection::FailHandshake(absl::string_view why) {
-  LogWarning(absl::StrCat("Error accepting a client connection: ", why, " (addr=", info().address,
-                          " laddr=", info().local_address, ")"));
+  static LogLimit log_limit;
+  LogWarning(log_limit, absl::StrCat("Error accepting a client connection: ", why, " (addr=", info().address,
+                                     " laddr=", info().local_address, ")"));
   Close();
 }
 

@@ -6,6 +6,7 @@
 #include "absl/hash/hash.h"
 #include "protocol/glob.h"
 #include "protocol/resp/writer.h"
+#include "storage/emptied.h"
 
 namespace idemd::server {
 
@@ -14,6 +15,7 @@ std::shared_ptr<Subscription> SubscriptionSet::Take(const std::string& name) {
   if (it == by_name_.end()) return nullptr;
   std::shared_ptr<Subscription> taken = std::move(it->second);
   by_name_.erase(it);
+  storage::FreeIfEmptied(by_name_);
   return taken;
 }
 
@@ -145,6 +147,7 @@ void PubSub::Unsubscribe(ChannelSpace space, const std::string& channel, Subscri
     // Topics that publishers still hold may be forgotten here: nobody listens to them.
     if (it->second->Remove(subscription) == 0) {
       part.topics.erase(it);
+      storage::FreeIfEmptied(part.topics);
       parts.topics.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -174,6 +177,7 @@ void PubSub::UnsubscribePattern(const std::string& pattern, Subscription& subscr
     const auto it = patterns_.find(pattern);
     if (it->second->Remove(subscription) == 0) {
       patterns_.erase(it);
+      storage::FreeIfEmptied(patterns_);
       pattern_list_.reset();
       pattern_count_.fetch_sub(1, std::memory_order_release);
     }

@@ -6,6 +6,7 @@
 
 #include "absl/hash/hash.h"
 #include "protocol/resp/writer.h"
+#include "storage/emptied.h"
 
 namespace idemd::server {
 namespace {
@@ -175,6 +176,7 @@ void Tracking::ForgetThoseOff() {
       part.readers.erase(here);
       keys_.fetch_sub(1, std::memory_order_relaxed);
     }
+    storage::FreeIfEmptied(part.readers);
   }
 }
 
@@ -214,6 +216,7 @@ void Tracking::Changed(absl::string_view key, storage::Lsn need, Session* from) 
     if (it == part.readers.end()) return;
     readers = std::move(it->second);
     part.readers.erase(it);
+    storage::FreeIfEmptied(part.readers);
     keys_.fetch_sub(1, std::memory_order_relaxed);
     items_.fetch_sub(readers.size(), std::memory_order_relaxed);
   }
@@ -233,6 +236,7 @@ void Tracking::Flushed(storage::Lsn need, Session* from) {
     keys_.fetch_sub(part.readers.size(), std::memory_order_relaxed);
     for (const auto& [key, readers] : part.readers) items_.fetch_sub(readers.size(), std::memory_order_relaxed);
     part.readers.clear();
+    storage::FreeIfEmptied(part.readers);
   }
   Invalidation invalidation({});
   storage::MutexLock lock(mutex_);

@@ -1,4 +1,4 @@
-// What a thread has retired, first in first out. Keeps its memory, so that retiring asks for none in the steady state.
+// What a thread has retired, first in first out. Keeps memory for some of it, so that retiring asks for none in the steady state.
 //
 // Threads   one, or under a lock.
 #pragma once
@@ -20,6 +20,7 @@ class GarbageRing {
  public:
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
+  size_t capacity() const { return places_.size(); }
   const Garbage& front() const { return places_[first_]; }
   void push_back(const Garbage& garbage) {
     if (size_ == places_.size()) Grow();
@@ -27,12 +28,14 @@ class GarbageRing {
   }
   void pop_front() {
     first_ = (first_ + 1) & (places_.size() - 1);
-    --size_;
+    if (--size_ == 0 && places_.size() > kKept) places_ = {};
   }
 
  private:
+  static constexpr size_t kFirst = 64;
+  static constexpr size_t kKept = 1024;  // more were for something that came once, such as FLUSHALL
+
   void Grow() {
-    constexpr size_t kFirst = 64;
     std::vector<Garbage> more(places_.empty() ? kFirst : 2 * places_.size());
     for (size_t i = 0; i < size_; ++i) more[i] = places_[(first_ + i) & (places_.size() - 1)];
     places_ = std::move(more);

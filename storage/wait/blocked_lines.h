@@ -16,6 +16,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "storage/emptied.h"
 #include "storage/wait/waiter.h"
 
 namespace idemd::storage {
@@ -42,7 +43,9 @@ class BlockedLines {
     const auto line = lines_.find(name);
     if (line == lines_.end() || line->second.callers.erase(caller.arrival) == 0) return;
     line->second.mind_absence -= caller.minds_absence ? 1 : 0;
-    if (line->second.callers.empty()) lines_.erase(line);
+    if (!line->second.callers.empty()) return;
+    lines_.erase(line);
+    FreeIfEmptied(lines_);
   }
 
   bool Contains(const std::string& name) const { return lines_.contains(name); }

@@ -16,6 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "storage/effect.h"
+#include "storage/emptied.h"
 #include "storage/sync/mutex.h"
 #include "storage/wait/waiter.h"
 
@@ -45,7 +46,10 @@ class WaitLines {
     return it == lines_.end() ? nullptr : &it->second;
   }
   WaitLine& Open(DbIndex db, absl::string_view key) { return lines_[Name(db, key)]; }
-  void CloseNamed(const std::string& name) { lines_.erase(name); }
+  void CloseNamed(const std::string& name) {
+    lines_.erase(name);
+    FreeIfEmptied(lines_);
+  }
   std::vector<std::string> Names() const;
 
  private:

@@ -7,6 +7,7 @@ handshakes that go wrong, and certificates that change while it runs.
 import argparse
 import os
 import random
+import re
 import socket
 import ssl
 import subprocess
@@ -351,12 +352,30 @@ def bytes_of_the_wrong_kind_end_a_connection(binary, c):
     with TlsServer(binary, c.ours, c.server) as server:
         rng = random.Random(3)
         strange = [b"PING\r\n", encode(["SET", "k", "v"]), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00" * 64, b"\x16\x03\x01\xff\xff" * 9,
-                   b"\x15\x03\x01\x00\x02\x01\x00", b"\x17\x03\x03\x00\x05hello"] + [b"\xff" + rng.randbytes(200) for _ in range(10)]
+                   b"\x15\x03\x01\x00\x02\x01\x00", b"\x17\x03\x03\x00\x05hello"] + [b"\xff" + rng.randbytes(200) for _ in range(3)]
         for i, data in enumerate(strange, 1):
             with socket.create_connection(("127.0.0.1", server.tls_port)) as sock:
                 sock.sendall(data)
                 assert ended_by_server(sock), data
             eventually(lambda: server.lines(HANDSHAKE_FAILED) == i, f"{data[:20]} in the log, once")
+        def failures():
+            return [line for line in server.log_lines() if HANDSHAKE_FAILED in line][len(strange):]
+
+        def fail():
+            with socket.create_connection(("127.0.0.1", server.tls_port)) as sock:
+                sock.sendall(b"PING\r\n")
+                assert ended_by_server(sock)
+
+        many = 100
+        for _ in range(many):  # sooner than lines may come
+            fail()
+        before = len(failures())
+        time.sleep(1.5)
+        fail()
+        eventually(lambda: len(failures()) == before + 1, "the log goes on")
+        lines = failures()
+        left_out = sum(int(told) for line in lines for told in re.findall(r"\((\d+) lines like this were left out", line))
+        assert 0 < len(lines) <= many // 2 and len(lines) + left_out == many + 1, (len(lines), left_out)
         assert not refused(server.tls_port, server.context)
         for i in range(1, 4):
             try:

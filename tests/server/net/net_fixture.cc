@@ -132,6 +132,7 @@ Client& Client::operator=(Client&& other) noexcept {
 void Client::Send(absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;  // as in Fill()
     if (n <= 0) return;
     bytes.remove_prefix(static_cast<size_t>(n));
   }

@@ -141,20 +141,20 @@ TlsClient::TlsClient(int port, const ClientContext& context)
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets that the server has closed
   SSL_set_fd(ssl_, socket_.fd());
   ERR_clear_error();
-  shaken_ = socket_.connected() && SSL_connect(ssl_) == 1;
+  shaken_ = socket_.connected() && Uninterrupted([this] { return SSL_connect(ssl_); }) == 1;
 }
 
 TlsClient::~TlsClient() { SSL_free(ssl_); }
 
 void TlsClient::Send(absl::string_view bytes) {
-  if (!bytes.empty()) (void)SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
+  if (!bytes.empty()) Uninterrupted([&] { return SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size())); });
 }
 
 std::string TlsClient::Read(size_t n) {
   std::string text(n, '\0');
   size_t have = 0;
   while (have < n) {
-    const int got = SSL_read(ssl_, text.data() + have, static_cast<int>(n - have));
+    const int got = Uninterrupted([&] { return SSL_read(ssl_, text.data() + have, static_cast<int>(n - have)); });
     if (got <= 0) break;
     have += static_cast<size_t>(got);
   }
@@ -165,7 +165,7 @@ std::string TlsClient::Read(size_t n) {
 std::string TlsClient::Line() {
   std::string line;
   char byte = 0;
-  while ((line.empty() || line.back() != '\n') && SSL_read(ssl_, &byte, 1) == 1)
+  while ((line.empty() || line.back() != '\n') && Uninterrupted([&] { return SSL_read(ssl_, &byte, 1); }) == 1)
     line.push_back(byte);
   return line;
 }
