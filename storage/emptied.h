@@ -5,8 +5,8 @@
 
 namespace idemd::storage {
 
-// After an erase: the slots go with the last entry, unless they are few enough to be kept for what comes next.
-// Allocates nothing.
+// After an erase: the slots go with the last entry, unless they are few enough to be kept for what
+// comes next. Allocates nothing.
 template <typename FlatTable>
 void FreeIfEmptied(FlatTable& table) {
   constexpr size_t kKeptSlots = 127;

@@ -1,4 +1,5 @@
-// What a thread has retired, first in first out. Keeps memory for some of it, so that retiring asks for none in the steady state.
+// What a thread has retired, first in first out. Keeps memory for some of it, so that retiring asks
+// for none in the steady state.
 //
 // Threads   one, or under a lock.
 #pragma once
