@@ -93,8 +93,9 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   // The connection has more to execute: its next turn comes behind those of others, and behind what has come for still others.
   void PostTurn(std::shared_ptr<Connection> connection);
-  // How long one turn may be, so that all connections get theirs within about half a second.
-  int64_t turn_us() const { return std::clamp<int64_t>(500'000 / static_cast<int64_t>(connections_.size() + 1), 50, 2000); }
+  // How long one turn may be, so that all connections get theirs within about half a second: the last request of a turn may begin
+  // before the time is over, and reading and writing take some, too.
+  int64_t turn_us() const { return std::clamp<int64_t>(250'000 / static_cast<int64_t>(connections_.size() + 1), 20, 2000); }
 
   // Connections have come to hold `bytes` more: whether that is enough since the last time it was to look at all of them.
   bool NoteGrowth(uint64_t bytes, uint64_t limit_bytes);

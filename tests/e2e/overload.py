@@ -1,9 +1,9 @@
 """Overload: 10 000 connections ask for three times what one thread can do.
 
 The work is a short script, which costs the server much and whoever asks little. Every reply must come; as much must be done as without the
-overload; another client's PING is answered within a second; and right afterwards all is as before. No connection should wait for more than a second
-for its next reply: that goal is missed (1.3 s), so what is a fault is three. What the machine itself adds is tried away: a run that is too
-slow is made again.
+overload; another client's PING is answered within a second; no connection waits for more than a second for its next reply, or longer where
+the machine is slower than the one on which that was asked for; and right afterwards all is as before. What the machine itself adds is tried
+away: a run that is too slow is made again.
 """
 import json
 import os
@@ -21,7 +21,8 @@ from lib.resp import Connection  # noqa: E402
 from lib.server import Server, find_binary  # noqa: E402
 
 CONNECTIONS = 10_000
-SILENCE_MAX_MS = 3000.0
+SILENCE_MAX_MS = 1000.0
+CAPACITY = 20_000  # requests a second, alone, for which that must do
 PING_MAX_MS = 1000.0
 SCRIPT = "local n = 0 for i = 1, 1200 do n = n + i end return n"
 TRIES = 3
@@ -96,9 +97,10 @@ def main():
         load = Load(build, server.port)
         capacity = load.run(200, 2)["requests_per_second"]
         calm = load.run(1000, 2, 0.3 * capacity)
+        silence_max_ms = SILENCE_MAX_MS * max(1.0, CAPACITY / capacity)
         for _ in range(TRIES):
             during, ping_ms, share = overloaded(load, server, capacity)
-            if during["longest_silence_ms"] <= SILENCE_MAX_MS and ping_ms <= PING_MAX_MS:
+            if during["longest_silence_ms"] <= silence_max_ms and ping_ms <= PING_MAX_MS:
                 break
         whole = share > 0.9  # otherwise something else kept the machine busy, and waits are its
         after = load.run(1000, 2, 0.3 * capacity)
@@ -107,8 +109,8 @@ def main():
         print(f"the server had {share:.2f} of a processor")
         expect("as much is done as without it", during["requests_per_second"] >= 0.7 * capacity or not whole,
                f"{during['requests_per_second'] / capacity:.2f} of it")
-        expect("nobody starves", during["longest_silence_ms"] <= SILENCE_MAX_MS or not whole,
-               f"the longest wait for a next reply is {during['longest_silence_ms']:.0f} ms")
+        expect("nobody starves", during["longest_silence_ms"] <= silence_max_ms or not whole,
+               f"the longest wait for a next reply is {during['longest_silence_ms']:.0f} ms (limit {silence_max_ms:.0f})")
         expect("another client is served", ping_ms <= PING_MAX_MS or not whole, f"PING within {ping_ms:.0f} ms")
         limit = max(20.0, 3 * calm["latency_ms"]["p99"])
         expect("it is over afterwards", after["clean"] and (after["latency_ms"]["p99"] <= limit or not whole),
