@@ -266,6 +266,8 @@ class Unit {
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
   // Before a change: until the log has it, nobody else may see it.
   void MarkPending(Shard& shard, uint64_t hash);
+  // The entry at `key`, which is there and whose lock is held.
+  Entry* EntryAt(Shard& shard, DbIndex db, const HashedKey& key) const;
   void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "", Told told = Told::kEverybody);
   void NoteDelta(Shard& shard, DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command, Told told);
   Change* LastChangeOf(DbIndex db, const HashedKey& key);
@@ -296,6 +298,13 @@ class Unit {
   EpochGuard guard_;
   uint64_t held_ = 0;      // a bit per shard
   uint64_t borrowed_ = 0;  // of held_: the one that a Find() took
+  // The collection that was seen last, so that a command which changes it looks for it once. Forgotten whenever something is put into
+  // a table or taken out, and with the locks.
+  struct {
+    Entry* entry = nullptr;
+    uint64_t hash = 0;
+    DbIndex db = 0;
+  } seen_;
   int64_t now_ns_ = 0;
   Lsn need_ = kNoLsn;
   uint32_t changes_ = 0;

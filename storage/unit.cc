@@ -121,6 +121,7 @@ void Unit::LockAll() {
 bool Unit::Holds(const HashedKey& key) const { return (held_ >> ShardNumber(key.hash) & 1) != 0; }
 
 void Unit::Unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  seen_.entry = nullptr;
   for (; held_ != 0; held_ &= held_ - 1)
     store_.impl_->shards[static_cast<uint32_t>(std::countr_zero(held_))].mutex.Unlock();
 }
@@ -211,6 +212,7 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
     return {};
   }
   const KeyView view = ViewOf(item);
+  if (view.collection != nullptr) seen_ = {item.entry, key.hash, db};
   if (touch && !keep_access_ && item.entry != nullptr)
     item.entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
   return view;
@@ -276,6 +278,7 @@ size_t BytesOf(const Item<Entry>& item) { return item.entry == nullptr ? 0 : ite
 
 void Unit::MarkPending(Shard& shard, uint64_t hash) {
   ++marks_;
+  seen_.entry = nullptr;
   if (store_.impl_->Logs()) shard.LsnOf(hash).store(kLsnPending, std::memory_order_release);
 }
 
@@ -509,8 +512,7 @@ absl::Span<char> Unit::Edit(DbIndex db, const HashedKey& key, size_t size) {
 
 bool Unit::CollectionChanged(DbIndex db, const HashedKey& key, absl::Span<const absl::string_view> command, Told told) {
   Shard& shard = ShardOf(key);
-  const Item item = shard.tables[db].load(std::memory_order_relaxed)->Find(key);
-  Holder& holder = item.entry->holder();
+  Holder& holder = EntryAt(shard, db, key)->holder();
   const size_t bytes = holder.collection->memory_bytes();
   AddBytes(shard, db, bytes, holder.bytes);
   holder.bytes = bytes;

@@ -9,14 +9,19 @@
 
 namespace idemd::storage {
 
+Entry* Unit::EntryAt(Shard& shard, DbIndex db, const HashedKey& key) const {
+  if (seen_.entry != nullptr && seen_.hash == key.hash && seen_.db == db && seen_.entry->Is(key)) return seen_.entry;
+  return shard.tables[db].load(std::memory_order_relaxed)->Find(key).entry;
+}
+
 Collection& Unit::EditCollection(DbIndex db, const HashedKey& key) {
   Shard& shard = ShardOf(key);
   Table& table = *shard.tables[db].load(std::memory_order_relaxed);
-  const Item item = table.Find(key);
-  Check(item.entry != nullptr && item.entry->form() == EntryForm::kCollection, "there is a collection to change");
+  const Entry* const entry = EntryAt(shard, db, key);
+  Check(entry != nullptr && entry->form() == EntryForm::kCollection, "there is a collection to change");
   ++marks_;
   table.SaveBefore(key);
-  return *item.entry->holder().collection;
+  return *entry->holder().collection;
 }
 
 Collection& Unit::CreateCollection(DbIndex db, const HashedKey& key, std::unique_ptr<Collection> empty) {
@@ -26,7 +31,9 @@ Collection& Unit::CreateCollection(DbIndex db, const HashedKey& key, std::unique
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
   const bool absent = table == nullptr || !table->Find(key);
   const Kind kind = absent && LastChangeOf(db, key) == nullptr ? Kind::kCollection : Kind::kValue;
-  Publish(shard, db, key, Entry::MakeHolder(*shard.heap, key, std::move(empty), kNoDeadline), kind);
+  Entry* const entry = Entry::MakeHolder(*shard.heap, key, std::move(empty), kNoDeadline);
+  Publish(shard, db, key, entry, kind);
+  seen_ = {entry, key.hash, db};
   return collection;
 }
 

@@ -354,18 +354,18 @@ Listpack::At Listpack::Find(At from, absl::string_view text, size_t skip) const 
   }
 }
 
-// Moves what stands from `from` to the end to `to`, and makes the allocation fit.
+// Moves what stands from `from` to the end to `to`. The allocator is asked only where what it gave is too small, or a good deal too large.
 void Listpack::Move(At from, At to) {
   if (from == to) return;
-  const size_t before = size(), after = before + to - from;
-  if (to > from) {
+  const size_t before = size(), after = before + to - from, room = memory_bytes();
+  if (after > room) {
     char* const grown = static_cast<char*>(std::realloc(data_.get(), after));
     if (grown == nullptr) throw std::bad_alloc();
     static_cast<void>(data_.release());
     data_.reset(grown);
   }
   std::memmove(data_.get() + to, data_.get() + from, before - from);
-  if (to < from) {
+  if (after < room - room / 4) {
     char* const shrunk = static_cast<char*>(std::realloc(data_.get(), after));
     if (shrunk != nullptr) {
       static_cast<void>(data_.release());

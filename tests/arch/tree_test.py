@@ -32,7 +32,7 @@ ARROWS = {
                          "server/check.h", "server/steady_time.h",
                          "server/pubsub/", "storage/events.h", "server/admin/", "server/acl/", "server/script/"], ["absl/"]),
     # Messages are encoded once for all who get them, and leave through Peer.
-    "server/pubsub": (["protocol/", "storage/effect.h", "storage/events.h", "storage/sync/mutex.h", "server/session.h",
+    "server/pubsub": (["protocol/", "storage/effect.h", "storage/emptied.h", "storage/events.h", "storage/sync/mutex.h", "server/session.h",
                        "server/clients.h"], ["absl/"]),
     # Lua: what a script is, does not know what a command does.
     "server/script": (["protocol/", "server/check.h", "server/version.h"], ["absl/", "luajit-2.1/", "openssl/"]),

@@ -1,3 +1,4 @@
+// Memory for what came once: it is given back.
 #include "storage/emptied.h"
 
 #include <gtest/gtest.h>

@@ -276,6 +276,16 @@ TEST_F(TransactionTest, FlushAndScanRunInside) {
   EXPECT_EQ(Do("EXEC"), "[[\"0\" [\"a\"]] [\"a\"] \"a\" OK OK 0]");
 }
 
+// A unit remembers the collection that it saw last: not any more once the key holds another.
+TEST_F(TransactionTest, ACollectionThatTakesAnothersPlaceIsTheOneThatIsChanged) {
+  for (const char* command : {"MULTI", "RPUSH a 1", "RENAME a b", "RPUSH a 2", "RPUSH b 3", "DEL a", "RPUSH a 4", "SWAPDB 0 1", "RPUSH a 5",
+                              "SWAPDB 0 1", "RPUSH a 6", "COPY a b REPLACE", "RPUSH b 7", "SET a x", "DEL a", "SADD a m", "LPOP b", "FLUSHALL", "RPUSH b 8"})
+    Do(command);
+  EXPECT_EQ(Do("EXEC"), "[1 OK 1 2 1 1 OK 1 OK 2 1 3 OK 1 1 \"4\" OK 1]");
+  EXPECT_EQ(Do("LRANGE b 0 -1"), "[\"8\"]");
+  EXPECT_EQ(Do("EXISTS a"), "0");
+}
+
 TEST_F(TransactionTest, SelectInsideMovesTheCommandsBehindIt) {
   Do("MULTI");
   Do("SELECT 3");
