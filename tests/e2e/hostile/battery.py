@@ -33,7 +33,7 @@ SETTINGS = {
     "proto_max_reply_len": "8mb",
     "client_query_buffer_limit": "4mb",
     "client_output_buffer_limit": "pubsub 8mb 4mb 10",
-    "script_max_memory": "8mb",
+    "script_max_memory": "4mb",
 }
 
 
