@@ -19,7 +19,7 @@ TEST(EmptiedTest, TheSlotsOfALargeTableGoWithItsLastEntry) {
   EXPECT_GT(table.capacity(), 8'000u);
   table.clear();
   FreeIfEmptied(table);
-  EXPECT_EQ(table.capacity(), 0u);
+  EXPECT_LE(table.capacity(), 1u) << "newer Abseils have room for one in the table itself";
 }
 
 TEST(EmptiedTest, ASmallTableKeepsThem) {
