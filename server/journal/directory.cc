@@ -111,6 +111,7 @@ Directory::Directory(FileSystem& files, const PersistenceOptions& options)
 
 std::string Directory::LockPath() const { return Join(directory_, "idemd.lock"); }
 std::string Directory::DumpPath() const { return Join(directory_, dump_name_); }
+std::string Directory::ReplicaPath() const { return absl::StrCat(DumpPath(), ".replica"); }
 std::string Directory::ManifestPath() const { return Join(log_directory_, absl::StrCat(log_name_, ".manifest")); }
 std::string Directory::PathOf(absl::string_view name) const { return Join(log_directory_, name); }
 std::string Directory::BaseName(uint64_t number) const { return absl::StrCat(log_name_, ".", number, ".base.rdb"); }

@@ -62,6 +62,8 @@ class Directory {
   storage::FileSystem& files() { return files_; }
   std::string LockPath() const;
   std::string DumpPath() const;
+  // Where the snapshot for a replica stands until it has been opened to be sent.
+  std::string ReplicaPath() const;
   std::string LogDirectory() const { return log_directory_; }
   std::string ManifestPath() const;
   std::string PathOf(absl::string_view name) const;  // in the log's directory

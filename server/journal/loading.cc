@@ -173,6 +173,7 @@ absl::Status Persistence::Impl::Read(storage::Loader& loader, const Replay& repl
   }
   if (!recovered.ok()) return recovered.status();
   recovered_ = *std::move(recovered);
+  files_.Unlink(directory_.ReplicaPath()).IgnoreError();  // of a server that was killed while a replica joined
   const double seconds = static_cast<double>(SteadyMs() - load_began_ms_.load()) / 1000;
   switch (recovered_.kind) {
     case Recovered::Kind::kFresh:

@@ -3,6 +3,7 @@
 #include <deque>
 #include <future>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -35,7 +36,7 @@ absl::Status Persistence::Impl::MakeReplica(ReplicaSink sink) {
   std::erase_if(senders_, [](const std::future<void>& sender) {
     return sender.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   });
-  const std::string path = absl::StrCat(directory_.DumpPath(), ".replica");
+  const std::string path = directory_.ReplicaPath();
   uint64_t id = 0, bytes = 0, fence = 0;
   Lsn lsn = 0;
   std::vector<std::string> libraries;
@@ -60,9 +61,13 @@ absl::Status Persistence::Impl::MakeReplica(ReplicaSink sink) {
   absl::StatusOr<std::unique_ptr<storage::File>> file = files_.Open(path, storage::FileSystem::Mode::kRead);
   files_.Unlink(path).IgnoreError();
   if (!file.ok()) return dropped(file.status());
-  senders_.push_back(std::async(std::launch::async, [this, file = *std::move(file), bytes, id, sink = std::move(sink)] {
-    SendSnapshot(*file, bytes, id, sink);
-  }));
+  try {
+    senders_.push_back(std::async(std::launch::async, [this, file = *std::move(file), bytes, id, sink = std::move(sink)] {
+      SendSnapshot(*file, bytes, id, sink);
+    }));
+  } catch (const std::system_error& error) {  // there is no thread to be had
+    return dropped(absl::ResourceExhaustedError(error.what()));
+  }
   return absl::OkStatus();
 }
 

@@ -161,6 +161,17 @@ def one_server_a_directory(binary):
         expect(bytes(client.call("PING")), b"PONG", "the first one")
 
 
+def half_a_snapshot(binary):
+    """What a server that was killed while a replica joined has left goes at the next start."""
+    for log in ("yes", "no"):
+        with Server(binary, save="", appendonly=log) as server:
+            server.stop()
+            left = Path(server.directory, "dump.rdb.replica")
+            left.write_bytes(b"REDIS0010")
+            server.start()
+            expect(left.exists(), False, f"the snapshot for the replica is there, appendonly {log}")
+
+
 def checking(binary):
     """The exit codes of --check and --repair."""
     expect(check(binary, None)[0], 64, "--check without a directory")
@@ -193,7 +204,7 @@ def main():
     parser.add_argument("build", nargs="?", help="build directory or binary (or IDEMD_BIN)")
     binary = find_binary(parser.parse_args().build)
     passed = failed = 0
-    for case in (loading, failing_dumps, signals, one_server_a_directory, checking):
+    for case in (loading, failing_dumps, signals, one_server_a_directory, half_a_snapshot, checking):
         try:
             case(binary)
             passed += 1
