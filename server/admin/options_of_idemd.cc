@@ -89,11 +89,11 @@ constexpr OptionSpec kOptions[] = {
      .number = &S::io_threads},
     {.name = "io-backend",
      .type = T::kEnum,
-     .initial = "auto",
+     .initial = "epoll",
      .words = "auto epoll io_uring",
      .group = "network",
      .doc = "How sockets are served: with epoll, or with io_uring, which takes Linux 6.1 or later and does not start where it is "
-            "not allowed; auto is epoll until io_uring has been in use for longer. TLS is always on epoll. A change counts from the next start.",
+            "not allowed; auto is io_uring where it is allowed, and epoll elsewhere. TLS is always on epoll. A change counts from the next start.",
      .number = &S::io_backend},
     {.name = "protected-mode",
      .type = T::kBool,

@@ -91,7 +91,7 @@ class Settings {
   std::atomic<int64_t> timeout_s{0};
   std::atomic<int64_t> maxclients{0};
   std::atomic<int64_t> io_threads{0};
-  std::atomic<int64_t> io_backend{kIoAuto};
+  std::atomic<int64_t> io_backend{kIoEpoll};
   std::atomic<bool> io_uring_in_use{false};  // what came of io-backend; written when the server starts
   std::atomic<bool> protected_mode{true};
   // Connections have to log in: requirepass is not empty. Who keeps users says more: the default user needs a password,

@@ -41,10 +41,6 @@ constexpr auto kHookTime = std::chrono::seconds(10);
 constexpr int64_t kReservedFiles = 32;
 constexpr int64_t kFilesPerLoop = 6;
 
-// io_uring costs less wherever there is more than one connection, but one run over a Unix socket has stood still for a reason
-// that was not found.
-constexpr bool kAutoTriesUring = false;
-
 constexpr absl::string_view kDenied =
     "-DENIED idemd is running in protected mode: no password is set for the default user, so it "
     "only accepts "
@@ -169,7 +165,7 @@ absl::Status Server::MakeLoops() {
   const int64_t threads = settings.io_threads.load(std::memory_order_relaxed);
   const int64_t backend = settings.io_backend.load(std::memory_order_relaxed);
   for (int64_t i = 0; i < threads; ++i) loops_.push_back(std::make_shared<Loop>(services_));
-  if (backend == kIoEpoll || (backend == kIoAuto && !kAutoTriesUring)) return absl::OkStatus();
+  if (backend == kIoEpoll) return absl::OkStatus();
   const absl::Status rings = UseRings();
   settings.io_uring_in_use.store(rings.ok(), std::memory_order_relaxed);
   if (rings.ok()) return rings;

@@ -218,6 +218,15 @@ TEST_F(ServerTest, AutoIsEpollWhereIoUringIsNotAllowed) {
   EXPECT_EQ(client.Line(), "+PONG\r\n");
 }
 
+TEST_F(ServerTest, AutoIsIoUringWhereItIsAllowed) {
+  if (!RingIsAllowed()) GTEST_SKIP() << "no io_uring is allowed here";
+  Start("io-backend auto\n");
+  EXPECT_TRUE(settings_.io_uring_in_use.load());
+  Client client = Connect();
+  client.Send("PING\r\n");
+  EXPECT_EQ(client.Line(), "+PONG\r\n");
+}
+
 TEST_F(ServerTest, DoesNotStartWhereIoUringIsAskedForAndNotAllowed) {
   absl::Status started;
   std::thread([&] {
