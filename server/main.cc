@@ -135,10 +135,12 @@ void ConnectSettings(Settings& settings, storage::Store& store, SlowLog& slowlog
         latency.threshold_ms.store(settings.latency_monitor_threshold_ms.load(kRelaxed), kRelaxed);
         return absl::OkStatus();
       });
-  settings.OnChange({"maxmemory-policy", "maxmemory-samples"}, [&] {
+  settings.OnChange({"maxmemory-policy", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time"}, [&] {
     constexpr int64_t kSamplesMax = 64;  // more make no better choice, and each costs a cache miss
     store.SetEviction(EvictionOf(settings.maxmemory_policy.load(kRelaxed)),
-                      static_cast<uint32_t>(std::min(settings.maxmemory_samples.load(kRelaxed), kSamplesMax)));
+                      static_cast<uint32_t>(std::min(settings.maxmemory_samples.load(kRelaxed), kSamplesMax)),
+                      {static_cast<uint32_t>(settings.lfu_log_factor.load(kRelaxed)),
+                       static_cast<uint32_t>(settings.lfu_decay_minutes.load(kRelaxed))});
     return absl::OkStatus();
   });
   settings.OnChange(

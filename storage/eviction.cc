@@ -8,6 +8,7 @@
 #include "storage/shard.h"
 #include "storage/store.h"
 #include "storage/token/token.h"
+#include "storage/use_count.h"
 
 namespace idemd::storage {
 namespace {
@@ -36,7 +37,9 @@ static bool MayGo(const TableItem& item, absl::string_view key, int64_t deadline
   return !item.entry->is_record() && !ReadsAsToken(key);
 }
 
-void Store::SetEviction(EvictionPolicy policy, uint32_t samples) {
+void Store::SetEviction(EvictionPolicy policy, uint32_t samples, UseCounting counting) {
+  use_log_factor_.store(counting.log_factor, std::memory_order_relaxed);
+  use_decay_minutes_.store(counting.decay_minutes, std::memory_order_relaxed);
   eviction_samples_.store(samples, std::memory_order_relaxed);
   eviction_policy_.store(policy, std::memory_order_relaxed);
 }
@@ -59,10 +62,14 @@ void Store::ConsiderForEviction(EvictionSearch& search, DbIndex db, const TableI
       one.score = RandomU64();
       break;
     default: {
-      const uint32_t access_s = item.entry == nullptr ? 0 : item.entry->access_s();
-      one.has_score = access_s != 0;
+      const uint32_t access = item.entry == nullptr ? 0 : item.entry->access();
+      one.has_score = access != 0;
       const uint32_t now_s = impl_->coarse_s.load(std::memory_order_relaxed);
-      if (one.has_score && now_s > access_s) one.score = now_s - access_s;
+      if (!one.has_score) break;
+      if (IsLfu(search.policy))
+        one.score = static_cast<uint64_t>(UINT8_MAX - UsesNow(access, now_s, counting()));
+      else if (now_s > access)
+        one.score = now_s - access;
     }
   }
   search.sample.push_back(std::move(one));

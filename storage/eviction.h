@@ -8,10 +8,9 @@
 // of 32 characters of base64url one in eighty does. A status of IDEM.TRANSITION and a rate of IDEM.THROTTLE are plain
 // strings, here and in the log, and cannot be told from others: they go like these.
 //
-// lru, lfu  The time of the last use is kept for strings and collections that have an entry; how often a key is used is kept
-//           for none. So lfu picks as lru does: what is seldom used was mostly used long ago. A key without that time (short
-//           values at UUID-like keys, which live in the table itself) counts as used as long ago as the others of the same
-//           sample do on average, so that it is neither spared nor hunted.
+// lru, lfu  The time of the last use or, under lfu, the number of uses (use_count.h) is kept for strings and collections that
+//           have an entry. A key without it (short values at UUID-like keys, which live in the table itself) counts as the
+//           others of the same sample do on average, so that it is neither spared nor hunted.
 // Threads   Store::MakeRoom(): any that holds no lock of the store; one at a time does the work, others go on at once.
 // Bounds    A look at so many random places as there are samples, some times over; when all of these are spared, a walk of
 //           some thousand buckets that goes on where the last one ended. When a whole round found nothing, nobody looks
@@ -41,6 +40,9 @@ enum class EvictionPolicy : uint8_t {
   kVolatileTtl,  // the nearest deadline first
 };
 inline constexpr bool OnlyVolatile(EvictionPolicy policy) { return policy >= EvictionPolicy::kVolatileLru; }
+inline constexpr bool IsLfu(EvictionPolicy policy) {
+  return policy == EvictionPolicy::kAllLfu || policy == EvictionPolicy::kVolatileLfu;
+}
 
 // What came of Store::MakeRoom().
 struct RoomMade {

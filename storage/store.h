@@ -43,6 +43,7 @@
 #include "storage/stats.h"
 #include "storage/sync/epoch.h"
 #include "storage/table/entry.h"
+#include "storage/use_count.h"
 #include "storage/value/digest.h"
 #include "storage/value_type.h"
 #include "storage/wait/blocked_lines.h"
@@ -59,7 +60,8 @@ struct KeyView {
   ValueType type = ValueType::kNone;
   absl::string_view bytes;  // kString: the value; kRecord: the packed record
   int64_t deadline_ms = kNoDeadline;
-  uint32_t access_s = 0;  // second of the last use; 0 where it is not kept (inline keys and records)
+  // Second of the last use or, while uses are counted, their number (use_count.h); 0 where it is not kept (inline keys and records).
+  uint32_t access = 0;
   bool inlined = false;   // in the table's line, without an entry
   bool edited = false;    // a string that was edited in place (OBJECT ENCODING raw)
   const Collection* collection = nullptr;  // of the other types; good as long as their key's lock is held
@@ -119,8 +121,11 @@ class Unit {
   void SetRecord(DbIndex db, const HashedKey& key, const Record& record, int64_t deadline_ms);
   bool Remove(DbIndex db, const HashedKey& key);
   bool SetDeadline(DbIndex db, const HashedKey& key, int64_t deadline_ms);
-  // As though the key had last been used so many seconds ago; nothing where that is not kept (KeyView::access_s).
+  // As though the key had last been used so many seconds ago; nothing where that is not kept (KeyView::access).
   void SetIdle(DbIndex db, const HashedKey& key, int64_t idle_s);
+  // As though it had been used so often, while uses are counted (Store::CountsUses()).
+  void SetUses(DbIndex db, const HashedKey& key, uint8_t uses);
+  uint8_t Uses(const KeyView& view) const;
   // Applies what a life function decided. The event is `set` or `del`; `expire` where only a lease was renewed.
   void Apply(DbIndex db, const HashedKey& key, const Action& action, bool lease_only = false);
   // Makes the string at `key` (absent: empty) exactly `size` bytes, old bytes kept, new ones zero, and hands them out
@@ -264,6 +269,9 @@ class Unit {
   bool Evict(DbIndex db, const HashedKey& key, EvictionPolicy policy);
   void RemoveEmptied(Shard& shard, DbIndex db, const HashedKey& key, bool told);
   size_t ExpireDue(Shard& shard, DbIndex db, size_t max_segments, bool* more);
+  void NoteUse(Entry& entry);
+  void CountUse(Entry& entry);
+  void NoteFirstUse(Entry& fresh, const Entry* old);
   // Before a change: until the log has it, nobody else may see it.
   void MarkPending(Shard& shard, uint64_t hash);
   // The entry at `key`, which is there and whose lock is held.
@@ -401,7 +409,12 @@ class Store {
   MemoryStatus memory_status() const;
   bool OverMemoryLimit() const;
   // What goes at the limit (eviction.h); at first, nothing. `samples`: keys looked at, of each database, to choose one.
-  void SetEviction(EvictionPolicy policy, uint32_t samples);
+  void SetEviction(EvictionPolicy policy, uint32_t samples, UseCounting counting = {});
+  // The policy is one for which uses are counted, instead of the time of the last one being kept.
+  bool CountsUses() const { return IsLfu(eviction_policy_.load(std::memory_order_relaxed)); }
+  UseCounting counting() const {
+    return {use_log_factor_.load(std::memory_order_relaxed), use_decay_minutes_.load(std::memory_order_relaxed)};
+  }
   bool evicts() const { return eviction_policy_.load(std::memory_order_relaxed) != EvictionPolicy::kNone; }
   // Evicts keys until memory is below its limit, for about that long. The caller has no unit with locks; `origin` is whose
   // connection waits for it.
@@ -444,6 +457,8 @@ class Store {
   // Writer: SetEviction(). Readers: whoever makes room.
   std::atomic<EvictionPolicy> eviction_policy_{EvictionPolicy::kNone};
   std::atomic<uint32_t> eviction_samples_{5};
+  std::atomic<uint32_t> use_log_factor_{10};
+  std::atomic<uint32_t> use_decay_minutes_{1};
 };
 
 inline bool Unit::Expired(int64_t deadline_ms) {

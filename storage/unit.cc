@@ -143,7 +143,7 @@ KeyView Unit::ViewOf(const Item& item) const {
     return view;
   }
   const Entry& entry = *item.entry;
-  view.access_s = entry.access_s();
+  view.access = entry.access();
   if (entry.form() == EntryForm::kCollection) [[unlikely]] {
     view.collection = entry.holder().collection;
     view.type = view.collection->type();
@@ -171,6 +171,12 @@ void Store::PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys) const {
   for (const HashedKey& key : keys) PrefetchEntry(db, key);
 }
 
+inline void Unit::NoteUse(Entry& entry) {
+  if (store_.CountsUses()) [[unlikely]]
+    return CountUse(entry);
+  entry.touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
+}
+
 KeyView Unit::Find(DbIndex db, const HashedKey& key, bool touch) {
   Shard& shard = ShardOf(key);
   if (borrowed_ == 0 && Holds(key)) return FindLocked(shard, db, key, touch);
@@ -190,8 +196,7 @@ KeyView Unit::FindLockFree(Shard& shard, DbIndex db, const HashedKey& key, bool 
     if (lsn != kLsnPending && !Expired(view.deadline_ms)) {
       Need(lsn);
       if (touch) {
-        if (item.entry != nullptr && !keep_access_)
-          item.entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
+        if (item.entry != nullptr && !keep_access_) NoteUse(*item.entry);
         store_.stats_.Add(item ? StorageStats::kHits : StorageStats::kMisses);
       }
       if (!item && report_misses_) Notify(EventClass::kKeyMiss, "keymiss", db, key.bytes);
@@ -213,15 +218,8 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
   }
   const KeyView view = ViewOf(item);
   if (view.collection != nullptr) seen_ = {item.entry, key.hash, db};
-  if (touch && !keep_access_ && item.entry != nullptr)
-    item.entry->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
+  if (touch && !keep_access_ && item.entry != nullptr) NoteUse(*item.entry);
   return view;
-}
-
-void Unit::SetIdle(DbIndex db, const HashedKey& key, int64_t idle_s) {
-  const Item item = LiveItem(ShardOf(key), db, key);
-  const int64_t now_s = store_.impl_->coarse_s.load(std::memory_order_relaxed);
-  if (item.entry != nullptr) item.entry->touch(static_cast<uint32_t>(std::max<int64_t>(now_s - std::min(idle_s, now_s), 1)));
 }
 
 Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
@@ -329,11 +327,11 @@ void Unit::MakeRoomFor(DbIndex db, const HashedKey& key, size_t keys, size_t inl
 }
 
 void Unit::Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind) {
-  fresh->touch(store_.impl_->coarse_s.load(std::memory_order_relaxed));
   MarkPending(shard, key.hash);
   const int64_t deadline_ms = fresh->deadline_ms();
   const size_t bytes = fresh->memory_bytes();
   const Item old = TableFor(shard, db).Put(key, fresh);
+  NoteFirstUse(*fresh, old.entry);
   AddBytes(shard, db, bytes, 0);
   Replaced(shard, db, key, old, deadline_ms, kind);
 }

@@ -78,10 +78,7 @@ constexpr const char* kNoReplication = "this version does not replicate";
 
 constexpr OptionSpec kOptions[] = {
     // memory and encodings
-    Integer("maxmemory-samples", "5", 1, kIntMax, nullptr, 0, &S::maxmemory_samples),
     Integer("maxmemory-eviction-tenacity", "10", 0, 100),
-    Integer("lfu-log-factor", "10", 0, kIntMax, nullptr, 0, &S::lfu_log_factor),
-    Integer("lfu-decay-time", "1", 0, kIntMax, nullptr, 0, &S::lfu_decay_minutes),
     Bool("lazyfree-lazy-eviction", "no"),
     Bool("lazyfree-lazy-expire", "no"),
     Bool("lazyfree-lazy-server-del", "no"),

@@ -37,9 +37,10 @@ struct RestoreOptions {
   bool replace = false;
   bool absolute = false;
   int64_t idle_s = -1;  // -1: not told
+  int64_t uses = -1;
 };
 
-// When a key was used, or how often; the latter is checked and then forgotten.
+// When a key was used, or how often.
 bool ReadUse(Context& c, size_t i, int64_t max, absl::string_view range_error, int64_t* value) {
   if (!c.Int(i, value)) return false;
   if (*value >= 0 && *value <= max) return true;
@@ -50,7 +51,6 @@ bool ReadUse(Context& c, size_t i, int64_t max, absl::string_view range_error, i
 // As in Redis IDLETIME and FREQ exclude each other. False: the error was written.
 bool ReadRestoreOptions(Context& c, RestoreOptions* options) {
   bool idle = false, freq = false;
-  int64_t uses = 0;
   for (size_t i = 4; i < c.words.size(); ++i) {
     const absl::string_view word = c.words[i];
     const bool more = i + 1 < c.words.size();
@@ -62,7 +62,7 @@ bool ReadRestoreOptions(Context& c, RestoreOptions* options) {
       if (!ReadUse(c, ++i, INT64_MAX, errors::kIdleTimeRange, &options->idle_s)) return false;
       idle = true;
     } else if (absl::EqualsIgnoreCase(word, "freq") && more && !idle) {
-      if (!ReadUse(c, ++i, UINT8_MAX, errors::kFreqRange, &uses)) return false;
+      if (!ReadUse(c, ++i, UINT8_MAX, errors::kFreqRange, &options->uses)) return false;
       freq = true;
     } else {
       c.Syntax();
@@ -112,6 +112,7 @@ void Restore(Context& c) {
     else
       c.unit.SetString(c.db(), key, *value, deadline_ms);
     if (options.idle_s >= 0) c.unit.SetIdle(c.db(), key, options.idle_s);
+    c.unit.SetUses(c.db(), key, options.uses >= 0 ? static_cast<uint8_t>(options.uses) : storage::kFirstUses);
     if (replaces) c.Notify(storage::EventClass::kNew, "new", key);
     c.Notify(storage::EventClass::kGeneric, "restore", key);
   }
@@ -162,8 +163,7 @@ constexpr CommandSpec kDumpCommands[] = {
      .key_flags = "OW UPDATE",
      .since = "2.6.0",
      .complexity = "O(N) for a string of N bytes",
-     .summary = "Makes a key from what DUMP gave, here or in Redis; ttl 0 is for ever. FREQ "
-                "is checked only.",
+     .summary = "Makes a key from what DUMP gave, here or in Redis; ttl 0 is for ever.",
      .args = kRestoreArgs}};
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What a key's value looks like inside: OBJECT.
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
 #include "server/commands/context.h"
 #include "server/commands/groups.h"
@@ -13,6 +14,8 @@ using storage::KeyView;
 using storage::ValueType;
 
 constexpr size_t kIntegerDigitsMax = 20;
+constexpr absl::string_view kPoliciesDiffer =
+    " Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
 constexpr size_t kEmbeddedBytesMax = 44;  // what Redis keeps in one allocation with the key's object
 
 // Words that tools know from Redis; a record has one of its own.
@@ -45,18 +48,17 @@ void RefCount(Context& c) {
 void IdleTime(Context& c) {
   KeyView view;
   if (!Look(c, &view)) return;
+  if (c.services.store.CountsUses()) return c.reply.Error(absl::StrCat("ERR An LFU maxmemory policy is selected, idle time not tracked.", kPoliciesDiffer));
   // Records, and keys that live inside the table, keep no time of use.
-  const int64_t idle = view.access_s == 0 ? 0 : c.unit.now_ms() / 1000 - int64_t{view.access_s};
+  const int64_t idle = view.access == 0 ? 0 : c.unit.now_ms() / 1000 - int64_t{view.access};
   c.reply.Integer(idle < 0 ? 0 : idle);
 }
 
-// Uses are not counted, whatever maxmemory-policy says; the text is the one clients know from a server that counts none.
 void Frequency(Context& c) {
   KeyView view;
   if (!Look(c, &view)) return;
-  c.reply.Error(
-      "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching "
-      "between policies at runtime LRU and LFU data will take some time to adjust.");
+  if (c.services.store.CountsUses()) return c.reply.Integer(c.unit.Uses(view));
+  c.reply.Error(absl::StrCat("ERR An LFU maxmemory policy is not selected, access frequency not tracked.", kPoliciesDiffer));
 }
 
 constexpr ArgSpec kKeyArgs[] = {{.name = "key", .type = ArgType::kKey}};
@@ -68,7 +70,7 @@ constexpr CommandSpec kSubcommands[] = {
     {.name = "IDLETIME", .handler = &IdleTime, .arity = 3, .flags = kReadonly, .keys = Keys::At(2), .key_flags = "RO",
      .since = "2.2.3", .summary = "Tells the seconds since a key was used; 0 for records and for short values at UUID-like keys.", .args = kKeyArgs},
     {.name = "FREQ", .handler = &Frequency, .arity = 3, .flags = kReadonly, .keys = Keys::At(2), .key_flags = "RO",
-     .since = "4.0.0", .summary = "Tells how often a key is used, logarithmically.", .args = kKeyArgs},
+     .since = "4.0.0", .summary = "Tells how often a key is used, logarithmically, under an lfu policy; 0 for records and for short values at UUID-like keys.", .args = kKeyArgs},
     {.name = "HELP", .handler = &ReplyHelp, .arity = 2, .flags = kLoading | kStale, .since = "6.2.0",
      .summary = "Shows this."}};
 

@@ -132,12 +132,12 @@ class Entry {
   // Holder of the shard's lock. False: it takes another entry (a record, or a deadline beyond what this one can hold).
   [[nodiscard]] bool set_deadline_ms(int64_t at);
 
-  // Seconds of the last use, for OBJECT IDLETIME; 0 where it is not kept. Stored only when it changed, so hot keys stay
-  // read-only lines.
-  uint32_t access_s() const { return keeps_access() ? counter().load(std::memory_order_relaxed) : 0; }
-  void touch(uint32_t now_s) {
-    if (keeps_access() && counter().load(std::memory_order_relaxed) != now_s)
-      counter().store(now_s, std::memory_order_relaxed);
+  // When it was used last, or how often (KeyView::access); 0 where it is not kept. Stored only when it changed, so hot keys
+  // stay read-only lines.
+  uint32_t access() const { return keeps_access() ? counter().load(std::memory_order_relaxed) : 0; }
+  void touch(uint32_t access) {
+    if (keeps_access() && counter().load(std::memory_order_relaxed) != access)
+      counter().store(access, std::memory_order_relaxed);
   }
   // kDone: replies of the stored answer since it was stored or loaded.
   std::atomic<uint32_t>* replays() const { return form() == EntryForm::kDone ? &counter() : nullptr; }

@@ -155,6 +155,49 @@ TEST_F(EvictionTest, LruKeepsWhatIsUsed) {
   EXPECT_LE(used_gone, 5);
 }
 
+// Those that were used most lately are not those that are used most often.
+TEST_F(EvictionTest, LfuKeepsWhatIsUsedOften) {
+  store.SetEviction(EvictionPolicy::kAllLfu, 10, {0, 1});
+  for (int i = 0; i < 400; ++i) Set(absl::StrCat("k", i));
+  for (int i = 0; i < 400; ++i) {
+    Unit unit(store);
+    for (int uses = 0; uses < (i < 200 ? 20 : 1); ++uses) unit.Find(0, HashedKey(absl::StrCat("k", i)));
+  }
+  LimitBelow(20'000);
+  ASSERT_TRUE(store.MakeRoom(nullptr, kEnough).room);
+  int often_gone = 0, seldom_gone = 0;
+  for (int i = 0; i < 400; ++i)
+    if (!Has(absl::StrCat("k", i))) ++(i < 200 ? often_gone : seldom_gone);
+  EXPECT_GT(seldom_gone, 50);
+  EXPECT_LE(often_gone, 5);
+}
+
+TEST_F(EvictionTest, UsesAreCountedUnderLfuOnlyAndGoOnInANewValue) {
+  const auto uses = [this] {
+    Unit unit(store);
+    return int{unit.Uses(unit.Find(0, HashedKey("k"), /*touch=*/false))};
+  };
+  const auto set_uses = [this](uint8_t to) {
+    Unit unit(store);
+    unit.Lock(HashedKey("k"));
+    unit.SetUses(0, HashedKey("k"), to);
+  };
+  store.SetEviction(EvictionPolicy::kVolatileLfu, 5, {0, 1});
+  Set("k");
+  EXPECT_EQ(uses(), kFirstUses);
+  set_uses(100);
+  EXPECT_EQ(uses(), 100);
+  Set("k");
+  EXPECT_EQ(uses(), 101);
+  clock.AdvanceMs(10 * 60'000);
+  store.Tick();
+  EXPECT_EQ(uses(), 91);
+  store.SetEviction(EvictionPolicy::kAllLru, 5);
+  set_uses(7);
+  store.SetEviction(EvictionPolicy::kAllLfu, 5, {0, 1});
+  EXPECT_EQ(uses(), 91) << "told under a policy that keeps none";
+}
+
 TEST_F(EvictionTest, WhileExpiryIsFrozenNothingIsEvictedAndNothingRefused) {
   Set("a");
   store.SetEviction(EvictionPolicy::kAllRandom, 5);

@@ -78,6 +78,13 @@ TEST_F(DumpCommandsTest, TheTimeOfTheLastUseIsTakenOver) {
   const std::string payload = storage::DumpPayload("v");
   DoWords({"RESTORE", "a", "0", payload, "IDLETIME", "1000"});
   EXPECT_EQ(Do("OBJECT IDLETIME a"), "1000");
+  store.SetEviction(storage::EvictionPolicy::kAllLfu, 5);
+  EXPECT_EQ(DoWords({"RESTORE", "b", "0", payload, "FREQ", "100"}), "OK");
+  EXPECT_EQ(Do("OBJECT FREQ b"), "100");
+  EXPECT_THAT(Do("OBJECT IDLETIME b"), HasSubstr("-ERR An LFU maxmemory policy is selected, idle time not tracked. Please note"));
+  EXPECT_EQ(DoWords({"RESTORE", "b", "0", payload, "REPLACE", "IDLETIME", "100"}), "OK");
+  EXPECT_EQ(Do("OBJECT FREQ b"), "5") << "as of a new key: told is the idle time";
+  store.SetEviction(storage::EvictionPolicy::kNone, 5);
   EXPECT_EQ(DoWords({"RESTORE", "a", "0", payload, "REPLACE", "IDLETIME", "9223372036854775807"}), "OK");
   EXPECT_EQ(Do("GET a"), "\"v\"");
   EXPECT_EQ(Do("OBJECT IDLETIME a"), "0");

@@ -78,7 +78,7 @@ TEST_F(EntryTest, AShapedOneIsItsTailAndAWord) {
     EXPECT_EQ(entry->size_bytes(), 8 + TailBytes(kind));
     EXPECT_TRUE(entry->set_deadline_ms(kNoDeadline));
     entry->touch(5);
-    EXPECT_EQ(entry->access_s(), 0u);
+    EXPECT_EQ(entry->access(), 0u);
     Entry* copy = Entry::MakeCopy(*heap_, *entry);
     ExpectIs(*copy, key, "yes", kNoDeadline);
     Entry::Destroy(entry);
@@ -105,12 +105,12 @@ TEST_F(EntryTest, ADeadlineChangesInPlaceWhereItFits) {
 TEST_F(EntryTest, KeepsUseOfStringsAndReplaysOfAnswers) {
   Entry* string = Make("k", EntryForm::kString, "v", 1000);
   string->touch(77);
-  EXPECT_EQ(string->access_s(), 77u);
+  EXPECT_EQ(string->access(), 77u);
   EXPECT_EQ(string->replays(), nullptr);
   Entry* done = Make("k", EntryForm::kDone, "v", 1000);
   done->touch(77);
   done->replays()->fetch_add(3);
-  EXPECT_EQ(done->access_s(), 0u);
+  EXPECT_EQ(done->access(), 0u);
   EXPECT_EQ(done->replays()->load(), 3u);
   Entry* copy = Entry::MakeCopy(*heap_, *done);
   EXPECT_EQ(copy->replays()->load(), 3u);
