@@ -160,14 +160,17 @@ void Hash::MakeTable() {
 // Into the listpack, which may have to become a table thereafter.
 bool Hash::SetSmall(absl::string_view field, absl::string_view value) {
   const Listpack::At at = pack_.Find(pack_.First(), field, 1);
-  if (at != Listpack::kNone) {
+  const bool is_new = at == Listpack::kNone;
+  if (is_new) {
+    pack_.Append(field);
+    pack_.Append(value);
+    ++small_fields_;
+  } else {
     pack_.Replace(pack_.Next(at), value);
-    return false;
   }
-  pack_.Append(field);
-  pack_.Append(value);
-  if (++small_fields_ > small_fields_max.load(std::memory_order_relaxed)) MakeTable();
-  return true;
+  // As in Redis, which a limit that was lowered meanwhile reaches with any change.
+  if (small_fields_ > small_fields_max.load(std::memory_order_relaxed)) MakeTable();
+  return is_new;
 }
 
 bool Hash::Set(absl::string_view field, absl::string_view value) {

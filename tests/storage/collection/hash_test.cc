@@ -52,6 +52,15 @@ class HashTest : public ::testing::Test {
   }
 };
 
+TEST_F(HashTest, ALimitThatWasLoweredIsReachedByTheNextChange) {
+  Hash hash;
+  for (const char* field : {"a", "b", "c"}) hash.Set(field, "1");
+  Hash::small_fields_max = 2;
+  EXPECT_STREQ(hash.encoding(), "listpack");
+  EXPECT_FALSE(hash.Set("b", "2"));
+  EXPECT_STREQ(hash.encoding(), "hashtable");
+}
+
 TEST_F(HashTest, HoldsWhatAModelHolds) {
   const uint64_t seed = TestSeed();
   SCOPED_TRACE(SeedNote(seed));
