@@ -36,7 +36,8 @@ void Dump(Context& c) {
 struct RestoreOptions {
   bool replace = false;
   bool absolute = false;
-  int64_t idle_s = -1;  // -1: not told
+  // -1: not told
+  int64_t idle_s = -1;
   int64_t uses = -1;
 };
 
@@ -50,7 +51,6 @@ bool ReadUse(Context& c, size_t i, int64_t max, absl::string_view range_error, i
 
 // As in Redis IDLETIME and FREQ exclude each other. False: the error was written.
 bool ReadRestoreOptions(Context& c, RestoreOptions* options) {
-  bool idle = false, freq = false;
   for (size_t i = 4; i < c.words.size(); ++i) {
     const absl::string_view word = c.words[i];
     const bool more = i + 1 < c.words.size();
@@ -58,12 +58,10 @@ bool ReadRestoreOptions(Context& c, RestoreOptions* options) {
       options->replace = true;
     } else if (absl::EqualsIgnoreCase(word, "absttl")) {
       options->absolute = true;
-    } else if (absl::EqualsIgnoreCase(word, "idletime") && more && !freq) {
+    } else if (absl::EqualsIgnoreCase(word, "idletime") && more && options->uses < 0) {
       if (!ReadUse(c, ++i, INT64_MAX, errors::kIdleTimeRange, &options->idle_s)) return false;
-      idle = true;
-    } else if (absl::EqualsIgnoreCase(word, "freq") && more && !idle) {
+    } else if (absl::EqualsIgnoreCase(word, "freq") && more && options->idle_s < 0) {
       if (!ReadUse(c, ++i, UINT8_MAX, errors::kFreqRange, &options->uses)) return false;
-      freq = true;
     } else {
       c.Syntax();
       return false;

@@ -14,9 +14,9 @@ using storage::KeyView;
 using storage::ValueType;
 
 constexpr size_t kIntegerDigitsMax = 20;
+constexpr size_t kEmbeddedBytesMax = 44;  // what Redis keeps in one allocation with the key's object
 constexpr absl::string_view kPoliciesDiffer =
     " Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.";
-constexpr size_t kEmbeddedBytesMax = 44;  // what Redis keeps in one allocation with the key's object
 
 // Words that tools know from Redis; a record has one of its own.
 const char* EncodingOf(const KeyView& view) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,13 @@ class EvictionTest : public ::testing::Test {
   uint64_t Size() {
     Unit unit(store);
     return unit.Size(0);
+  }
+  // How many of k0 to k199, and of k200 to k399, are gone.
+  std::pair<int, int> GoneOfHalves() {
+    int first = 0, second = 0;
+    for (int i = 0; i < 400; ++i)
+      if (!Has(absl::StrCat("k", i))) ++(i < 200 ? first : second);
+    return {first, second};
   }
   // The limit lies so many bytes below what is used now.
   void LimitBelow(uint64_t bytes) { store.settings().maxmemory_bytes = store.memory_bytes() - bytes; }
@@ -147,9 +155,7 @@ TEST_F(EvictionTest, LruKeepsWhatIsUsed) {
   store.SetEviction(EvictionPolicy::kAllLru, 10);
   LimitBelow(20'000);
   ASSERT_TRUE(store.MakeRoom(nullptr, kEnough).room);
-  int used_gone = 0, unused_gone = 0;
-  for (int i = 0; i < 400; ++i)
-    if (!Has(absl::StrCat("k", i))) ++(i < 200 ? used_gone : unused_gone);
+  const auto [used_gone, unused_gone] = GoneOfHalves();
   EXPECT_GT(unused_gone, 50);
   // Ten samples hold no unused key once in a thousand times; the pool makes it rarer.
   EXPECT_LE(used_gone, 5);
@@ -165,9 +171,7 @@ TEST_F(EvictionTest, LfuKeepsWhatIsUsedOften) {
   }
   LimitBelow(20'000);
   ASSERT_TRUE(store.MakeRoom(nullptr, kEnough).room);
-  int often_gone = 0, seldom_gone = 0;
-  for (int i = 0; i < 400; ++i)
-    if (!Has(absl::StrCat("k", i))) ++(i < 200 ? often_gone : seldom_gone);
+  const auto [often_gone, seldom_gone] = GoneOfHalves();
   EXPECT_GT(seldom_gone, 50);
   EXPECT_LE(often_gone, 5);
 }

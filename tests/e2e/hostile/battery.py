@@ -64,10 +64,6 @@ class Process:
             refs.write("5")
         return peak
 
-    def log_lines(self):
-        with open(os.path.join(self.server.directory, "log"), "rb") as log:
-            return log.read().decode("latin-1").splitlines()
-
 
 class Watch:
     """A process of its own that sends PINGs all the time, on a connection per loop of the server."""
@@ -139,13 +135,13 @@ class Battery:
         if not self.wants(kind):
             return
         self.kind_peak = 0
-        started, before, lines = time.monotonic(), self.passed + self.failed, len(self.process.log_lines())
+        started, before, lines = time.monotonic(), self.passed + self.failed, len(self.server.log_lines())
         for name, body in cases:
             self.case(f"{kind}: {name}", body)
         left = self.settle(kind)
-        written = len(self.process.log_lines()) - lines
+        written = len(self.server.log_lines()) - lines
         if written > LOG_LINES_MAX:
-            self.fail(kind, f"{written} lines in the log, such as {self.process.log_lines()[-1]}")
+            self.fail(kind, f"{written} lines in the log, such as {self.server.log_lines()[-1]}")
         self.kinds[kind] = (self.passed + self.failed - before, time.monotonic() - started)
         print(f"{kind:16} {self.kinds[kind][0]:5} cases, {self.kinds[kind][1]:5.1f} s, {written:3} lines in the log; memory over the start: "
               f"peak {self.kind_peak / MIB:.1f} MiB, then {left / MIB:.1f} MiB", flush=True)

@@ -76,10 +76,10 @@ def other_protocols(battery):
     def logged(data, count):
         """One stranger, one line."""
         time.sleep(3)  # what was left out above is due again
-        before = len(battery.process.log_lines())
+        before = len(battery.server.log_lines())
         many(data, 1)
-        eventually(lambda: len(battery.process.log_lines()) > before, "a line in the log")
-        lines = battery.process.log_lines()[before:]
+        eventually(lambda: len(battery.server.log_lines()) > before, "a line in the log")
+        lines = battery.server.log_lines()[before:]
         return None if len(lines) == count else f"{lines}"
 
     yield "one line for HTTP", lambda: logged(HTTP["GET"], 1)

@@ -117,6 +117,10 @@ class Server:
         except OSError:
             return "(no log)"
 
+    def log_lines(self):
+        with open(os.path.join(self.directory, "log"), "rb") as log:
+            return log.read().decode("latin-1").splitlines()
+
     def alive(self):
         return self.process is not None and self.process.poll() is None
 

@@ -353,19 +353,18 @@ def bytes_of_the_wrong_kind_end_a_connection(binary, c):
         rng = random.Random(3)
         strange = [b"PING\r\n", encode(["SET", "k", "v"]), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00" * 64, b"\x16\x03\x01\xff\xff" * 9,
                    b"\x15\x03\x01\x00\x02\x01\x00", b"\x17\x03\x03\x00\x05hello"] + [b"\xff" + rng.randbytes(200) for _ in range(3)]
-        for i, data in enumerate(strange, 1):
+
+        def fail(data=b"PING\r\n"):
             with socket.create_connection(("127.0.0.1", server.tls_port)) as sock:
                 sock.sendall(data)
                 assert ended_by_server(sock), data
-            eventually(lambda: server.lines(HANDSHAKE_FAILED) == i, f"{data[:20]} in the log, once")
+
         def failures():
             return [line for line in server.log_lines() if HANDSHAKE_FAILED in line][len(strange):]
 
-        def fail():
-            with socket.create_connection(("127.0.0.1", server.tls_port)) as sock:
-                sock.sendall(b"PING\r\n")
-                assert ended_by_server(sock)
-
+        for i, data in enumerate(strange, 1):
+            fail(data)
+            eventually(lambda: server.lines(HANDSHAKE_FAILED) == i, f"{data[:20]} in the log, once")
         many = 100
         for _ in range(many):  # sooner than lines may come
             fail()

@@ -164,9 +164,6 @@ class TlsServer(Server):
     def sealed(self, context=None, **options):
         return Sealed(self.tls_port, context or self.context, **options)
 
-    def log_lines(self):
-        return (Path(self.directory) / "log").read_text(encoding="latin-1").splitlines()
-
     def lines(self, text):
         """How many lines of the log hold the text."""
         return sum(text in line for line in self.log_lines())
