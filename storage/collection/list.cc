@@ -22,7 +22,6 @@ constexpr int64_t kElementsMax = (1 << 15) - 1;
 constexpr std::array<size_t, 5> kByteClasses = {4096, 8192, 16384, 32768, 65536};
 constexpr int64_t kDefaultSetting = -2;
 
-constexpr uint8_t kRdbList = 1;
 constexpr uint8_t kRdbListZiplist = 10;
 constexpr uint8_t kRdbListQuicklist = 14;
 constexpr uint8_t kRdbListQuicklist2 = 18;

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
@@ -80,7 +82,13 @@ int Connected(int fd, const sockaddr* address, socklen_t size) {
   timeval patience{kPatienceSeconds, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-  if (connect(fd, address, size) == 0) return fd;
+  int result = 0;
+  do {
+    errno = 0;
+    result = connect(fd, address, size);  // once more after an interruption: it waits for the same handshake
+  } while (result != 0 && errno == EINTR);  // as in Fill()
+  if (result == 0 || errno == EISCONN) return fd;
+  if (errno != ECONNREFUSED) ADD_FAILURE() << "connect: " << std::strerror(errno);
   close(fd);
   return -1;
 }

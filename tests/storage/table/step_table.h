@@ -310,7 +310,8 @@ class StepTable {
         of_.table_.BeginCut(cut);
       });
       uint64_t position = 0;
-      for (bool all = false; !all;) {
+      bool all = false;
+      while (!all) {
         Locked([&] {
           uint32_t saved = 0;
           all = of_.table_.SaveNext(&position, [&] { return ++saved == lines; });
