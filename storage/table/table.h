@@ -332,7 +332,7 @@ void BasicTable<Entry, Sync, Shape>::PrefetchEntry(uint64_t hash) const {
     if (Header::Pair(header, pair) != Header::kSlots) continue;
     for (uint32_t i = 2 * pair; i < 2 * pair + 2; ++i) {
       const uint64_t word = line.words[i].load(std::memory_order_relaxed);  // only a guess, never followed
-      if ((word >> 48) != TagOf(hash)) continue;
+      if ((word >> 48) != TagOf(hash) || word == 0) continue;
       __builtin_prefetch(EntryOf<char>(word));
       __builtin_prefetch(EntryOf<char>(word) + 64);
     }
