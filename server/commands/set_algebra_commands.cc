@@ -73,7 +73,7 @@ std::unique_ptr<Set> Difference(const Sets& sets) {
   auto result = std::make_unique<Set>();
   const Set* const first = sets[0];
   if (first == nullptr || std::find(sets.begin() + 1, sets.end(), first) != sets.end()) return result;
-  size_t looks = 0, members = first->size();
+  size_t looks = 0, members = 0;
   for (const Set* set : sets) {
     if (set == nullptr) continue;
     looks += first->size();

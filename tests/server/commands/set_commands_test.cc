@@ -98,6 +98,17 @@ TEST(SetCommands, Algebra) {
              {"SINTERCARD 1 a b", "-ERR syntax error"}});
 }
 
+// A difference is made in one of two ways, as in Redis: by looking each member up in the others, or by taking theirs away from all of
+// the first's, which leaves a table where one of those was a text.
+TEST(SetCommands, ADifferenceHasTheEncodingOfTheWayThatItWasMadeIn) {
+  PlayFresh({{"SADD f 1 2 3 4 5 6 7 8 9 10 x", "11"},
+             {"SADD o x", "1"},
+             {"SDIFFSTORE d f o", "10"},
+             {"OBJECT ENCODING d", "\"intset\""},
+             {"SDIFFSTORE d f o o", "10"},
+             {"OBJECT ENCODING d", "\"hashtable\""}});
+}
+
 TEST(SetCommands, AWrongTypeAnywhereIsSaid) {
   Harness server;
   server.Do("SET text t");
