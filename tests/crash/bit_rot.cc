@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/admin/log.h"
@@ -40,7 +39,7 @@ void Fail(const absl::Status& status) {
   std::exit(1);
 }
 
-// One life: requests, then plain values until the disk holds `bytes`; then a rewrite, or not, and a clean stop.
+// One life: requests, then plain values of `bytes` in all; then a rewrite, or not, and a clean stop.
 void Live(SimFs& fs, SimTime& time, std::mt19937_64& random, uint64_t bytes, bool rewrite) {
   History history;
   storage::FakeClock clock(kStartMs);
@@ -50,7 +49,7 @@ void Live(SimFs& fs, SimTime& time, std::mt19937_64& random, uint64_t bytes, boo
     SimServer server(**data, kStartMs);
     Workload workload(server, random);
     for (int step = 0; step < 300; ++step) workload.Step();
-    server.Do({"RESET"});  // it may be in any database
+    server.Do({"RESET"});  // back to database 0, wherever they have left it
     for (uint64_t written = 0, number = 0; written < bytes; ++number) {
       std::string value(1 + random() % 8000, ' ');
       for (char& c : value) c = static_cast<char>(random());

@@ -82,12 +82,8 @@ int Connected(int fd, const sockaddr* address, socklen_t size) {
   timeval patience{kPatienceSeconds, 0};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-  int result = 0;
-  do {
-    errno = 0;
-    result = connect(fd, address, size);  // once more after an interruption: it waits for the same handshake
-  } while (result != 0 && errno == EINTR);  // as in Fill()
-  if (result == 0 || errno == EISCONN) return fd;
+  // Called once more after an interruption it waits for the same handshake.
+  if (Uninterrupted([&] { return connect(fd, address, size); }) == 0 || errno == EISCONN) return fd;
   if (errno != ECONNREFUSED) ADD_FAILURE() << "connect: " << std::strerror(errno);
   close(fd);
   return -1;
@@ -139,8 +135,7 @@ Client& Client::operator=(Client&& other) noexcept {
 
 void Client::Send(absl::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;  // as in Fill()
+    const ssize_t n = Uninterrupted([&] { return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
     if (n <= 0) return;
     bytes.remove_prefix(static_cast<size_t>(n));
   }
@@ -148,11 +143,7 @@ void Client::Send(absl::string_view bytes) {
 
 bool Client::Fill() {
   char bytes[64 * 1024];
-  ssize_t n = 0;
-  do {
-    errno = 0;
-    n = recv(fd_, bytes, sizeof(bytes), 0);
-  } while (n < 0 && errno == EINTR);  // the end of a ring, of an earlier test even, interrupts the thread that made it
+  const ssize_t n = Uninterrupted([&] { return recv(fd_, bytes, sizeof(bytes), 0); });
   if (n <= 0) return false;
   rest_.append(bytes, static_cast<size_t>(n));
   return true;

@@ -2,6 +2,7 @@
 // a plain client.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <thread>
@@ -24,6 +25,17 @@
 #include "storage/token/token.h"
 
 namespace idemd::server {
+
+// What `call` says, which asks the system for something; again while it was only interrupted: the end of a ring, of an earlier test
+// even, interrupts the thread that made it. errno is that of the last call, 0 if it did not fail.
+template <typename Call>
+auto Uninterrupted(Call call) {
+  while (true) {
+    errno = 0;
+    const auto result = call();
+    if (result > 0 || errno != EINTR) return result;
+  }
+}
 
 // A port of 127.0.0.1 that nobody listens on now.
 int FreePort();

@@ -3,7 +3,6 @@
 
 #include <openssl/ssl.h>
 
-#include <cerrno>
 #include <memory>
 #include <string>
 
@@ -70,17 +69,6 @@ class MemoryClient {
  private:
   SSL* ssl_;
 };
-
-// What `call`, one of OpenSSL's, says; again while it was only interrupted, see Client::Fill().
-template <typename Call>
-int Uninterrupted(Call call) {
-  int result = 0;
-  do {
-    errno = 0;
-    result = call();
-  } while (result <= 0 && errno == EINTR);
-  return result;
-}
 
 // The client's side over a socket of a test's server. Everything gives up after some seconds.
 class TlsClient {
