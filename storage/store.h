@@ -218,7 +218,8 @@ class Unit {
   void Commit() {
     if (held_ != 0 || events_ != nullptr) Finish();
   }
-  // After Commit(): another unit, with a reading of the time of its own. What it needs comes on top of need().
+  // After Commit(): another unit, with a reading of the time of its own. Who goes on without saying so, with what had arrived
+  // when the time was read, has the same reading until a lock is taken. What it needs comes on top of need().
   void BeginAnew() { now_ns_ = 0; }
   // The LSN that everything this unit revealed depends on.
   Lsn need() const { return need_; }

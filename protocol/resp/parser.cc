@@ -28,7 +28,7 @@ constexpr size_t kPartialKeep = 1024;
 
 // The number whose digits begin at *at, and steps behind its line; -1, with *at anywhere, when it is not one that everybody
 // writes, or the line is not there in whole. `end` lies behind the last byte.
-inline int64_t FastNumber(const char** at, const char* end) {
+int64_t OtherNumber(const char** at, const char* end) {
   const char* p = *at;
   const ptrdiff_t room = end - p;
   if (room < 3 || *p < '0' || *p > '9') return -1;
@@ -44,6 +44,23 @@ inline int64_t FastNumber(const char** at, const char* end) {
   if (*p != '\r') return -1;
   *at = p + 2;
   return number;
+}
+
+// Most have a digit or two.
+inline int64_t FastNumber(const char** at, const char* end) {
+  const char* const p = *at;
+  if (end - p < 4) return OtherNumber(at, end);
+  const auto digit = [p](int i) { return static_cast<unsigned>(static_cast<unsigned char>(p[i])) - '0'; };
+  const unsigned first = digit(0), second = digit(1);
+  if (first > 9) return -1;
+  if (p[1] == '\r') {
+    *at = p + 3;
+    return first;
+  }
+  if (second > 9 || first == 0) return -1;
+  if (p[2] != '\r') return OtherNumber(at, end);
+  *at = p + 4;
+  return first * 10 + second;
 }
 
 // Neither printable ASCII nor white space.
@@ -87,10 +104,11 @@ ParseStatus Parser::Parse(absl::string_view buffer, const ParserLimits& limits, 
     const absl::string_view rest = buffer.substr(consumed_);
     const size_t first = batch.words.size();
     if (position_ == 0 && scanned_ == 0 && rest[0] == '*' && ReadWhole(rest, limits, batch)) {
-      batch.requests.push_back({.first = static_cast<uint32_t>(first),
-                                .count = static_cast<uint32_t>(batch.words.size() - first),
-                                .bytes = position_,
-                                .end = consumed_ + position_});
+      const RequestSpan span{.first = static_cast<uint32_t>(first),
+                             .count = static_cast<uint32_t>(batch.words.size() - first),
+                             .bytes = position_,
+                             .end = consumed_ + position_};
+      batch.requests.push_back(span);
       consumed_ += std::exchange(position_, 0);
       continue;
     }
@@ -112,7 +130,7 @@ ParseStatus Parser::Parse(absl::string_view buffer, const ParserLimits& limits, 
 }
 
 // False: nothing is changed, and whatever is unusual about the request is for the others to find out.
-bool Parser::ReadWhole(absl::string_view rest, const ParserLimits& limits, Batch& batch) {
+[[gnu::always_inline]] inline bool Parser::ReadWhole(absl::string_view rest, const ParserLimits& limits, Batch& batch) {
   constexpr int64_t kWordsFast = 32;
   const char* at = rest.data() + 1;
   const char* const end = rest.data() + rest.size();
@@ -126,7 +144,8 @@ bool Parser::ReadWhole(absl::string_view rest, const ParserLimits& limits, Batch
       batch.words.resize(first);
       return false;
     }
-    batch.words.emplace_back(at, static_cast<size_t>(size));
+    const absl::string_view word(at, static_cast<size_t>(size));
+    batch.words.push_back(word);
     at += size + 2;
   }
   position_ = static_cast<size_t>(at - rest.data());

@@ -49,7 +49,7 @@ struct Batch {
   std::vector<RequestSpan> requests;
 
   absl::Span<const absl::string_view> words_of(const RequestSpan& r) const {
-    return absl::MakeConstSpan(words).subspan(r.first, r.count);
+    return absl::MakeConstSpan(words.data() + r.first, r.count);
   }
   void clear() {
     words.clear();

@@ -59,14 +59,6 @@ ThreadStats::PerCommand& ThreadStats::MakeCommand(uint32_t ordinal) {
   return *fresh;
 }
 
-void ThreadStats::OnCommands(uint32_t ordinal, uint64_t n, int64_t usec) {
-  if (n == 0) return;
-  PerCommand& c = Command(ordinal);
-  c.calls.Add(n);
-  c.usec.Add(static_cast<uint64_t>(usec));
-  c.classes[LatencyClasses::ClassOf(usec / static_cast<int64_t>(n))].Add(n);
-}
-
 void ThreadStats::OnError(absl::string_view code) {
   if (code.size() >= PerError().code.size()) code = code.substr(0, PerError().code.size() - 1);
   const uint32_t used = errors_used_.load(std::memory_order_relaxed);

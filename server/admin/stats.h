@@ -74,16 +74,18 @@ struct alignas(64) ThreadStats {
 
   // A command ran for `usec` microseconds; `failed`: its reply was an error.
   void OnCommand(uint32_t ordinal, int64_t usec, bool failed) {
-    PerCommand& c = Command(ordinal);
-    c.calls.Add(1);
-    c.usec.Add(static_cast<uint64_t>(usec));
-    if (failed) c.failed.Add(1);
-    c.classes[LatencyClasses::ClassOf(usec)].Add(1);
+    OnCommands(ordinal, 1, usec);
+    if (failed) OnFailed(ordinal);
   }
-  // A command that was counted when it began to wait ended with an error.
+  // `n` alike commands that were timed together ran for `usec` microseconds in all.
+  void OnCommands(uint32_t ordinal, uint64_t n, int64_t usec) {
+    PerCommand& c = Command(ordinal);
+    c.calls.Add(n);
+    c.usec.Add(static_cast<uint64_t>(usec));
+    c.classes[LatencyClasses::ClassOf(n == 1 ? usec : usec / static_cast<int64_t>(n))].Add(n);
+  }
+  // One of them answered with an error, at once or when what it waited for was over.
   void OnFailed(uint32_t ordinal) { Command(ordinal).failed.Add(1); }
-  // `n` alike commands of one pipeline that were timed together, `usec` in all; none failed.
-  void OnCommands(uint32_t ordinal, uint64_t n, int64_t usec);
   // Refused before it ran (arity, rights, memory).
   void OnRejected(uint32_t ordinal) { Command(ordinal).rejected.Add(1); }
   // An error reply left; `code` is its first word, without the dash.

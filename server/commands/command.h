@@ -61,6 +61,8 @@ enum Flag : uint32_t {
   kEndsTransaction = 1u << 24,
   // Allowed to a RESP2 client that is subscribed to something.
   kWhileSubscribed = 1u << 25,
+  // Takes constant time but for the bytes of its words and its reply, though Redis does not call it fast.
+  kQuick = 1u << 26,
 };
 
 enum class Group : uint8_t {

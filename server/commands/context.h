@@ -28,7 +28,7 @@ struct Context {
   absl::Span<const absl::string_view> words;  // words[0] is the command's name; subcommands: words[1] too
   const CommandSpec* spec;
   int first_key;                      // its position, 0: none
-  const storage::HashedKey& hashed;   // that key, hashed while the batch was parsed
+  const storage::HashedKey& hashed;   // that key, hashed; of what has a fixed first key, always there
   ThreadStats* thread_stats = nullptr;  // of this loop thread
   bool error_counted = false;           // the reply is an error that a command inside has counted
 

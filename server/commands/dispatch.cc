@@ -25,6 +25,7 @@
 #include "server/admin/stats.h"
 #include "server/clients.h"
 #include "server/commands/acl_check.h"
+#include "server/commands/command_timer.h"
 #include "server/commands/client_tracking.h"
 #include "server/commands/connection.h"
 #include "server/commands/blocking.h"
@@ -48,6 +49,10 @@ namespace errors = protocol::errors;
 using Words = absl::Span<const absl::string_view>;
 
 constexpr size_t kChunk = 32;            // prefetches in flight; more would push each other out of the cache
+// Commands with longer words or replies are timed on their own, and so are all where the slow log wants to know of some that took
+// no longer than this.
+constexpr size_t kTogetherBytesMax = 1024;
+constexpr int64_t kTogetherMaxUs = 1000;
 constexpr size_t kShownArgsBytes = 128;  // of an unknown command's arguments, as Redis shows them
 
 std::string UnknownCommand(Words words) {
@@ -272,8 +277,6 @@ const CommandEntry* Dispatcher::Find(absl::string_view name) {
 
 void Dispatcher::Prepare(const Session& session, Words words, Prepared& p) {
   p.entry = Find(words[0]);
-  p.container = nullptr;
-  p.first_key = 0;
   if (p.entry == nullptr) return;
   if (!p.entry->subcommands.empty() && words.size() > 1) {
     const CommandEntry* sub = services_.commands.FindSubcommand(*p.entry, words[1]);
@@ -284,7 +287,7 @@ void Dispatcher::Prepare(const Session& session, Words words, Prepared& p) {
   const int first = p.entry->spec->keys.first;
   if (first == 0 || words.size() <= static_cast<size_t>(first)) return;
   p.first_key = first;
-  p.key = storage::HashedKey(words[static_cast<size_t>(first)]);
+  std::construct_at(&p.key, words[static_cast<size_t>(first)]);  // where it is, not copied
   services_.store.Prefetch(session.db, p.key);
 }
 
@@ -307,33 +310,42 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
   bool quiet = Quiet(session);
   const auto reply_bytes_max = static_cast<size_t>(services_.settings.proto_max_reply_bytes.load(std::memory_order_relaxed));
   ClientInfo& info = session.info();
-  int64_t now_us = SteadyUs();
-  if (session.turn_end_us == 0) session.turn_end_us = now_us + session.turn_us;
-  info.last_active_ms.store(now_us / 1000, std::memory_order_relaxed);
+  CommandTimer timer(*thread_stats_);
+  const bool alike_together = !services_.slowlog.IsSlow(kTogetherMaxUs);
+  if (session.turn_end_us == 0) session.turn_end_us = timer.now_us() + session.turn_us;
+  info.last_active_ms.store(timer.now_us() / 1000, std::memory_order_relaxed);
   size_t done = first;
   while (done < batch.requests.size()) {
     const size_t chunk = std::min(kChunk, batch.requests.size() - done);
-    for (size_t i = 0; i < chunk; ++i)
-      Prepare(session, batch.words_of(batch.requests[done + i]), *new (&prepared(i)) Prepared);
+    for (size_t i = 0; i < chunk; ++i) {
+      const protocol::RequestSpan& request = batch.requests[done + i];
+      Prepared& p = *new (&prepared(i)) Prepared;
+      Prepare(session, batch.words_of(request), p);
+      p.quick = p.entry != nullptr && p.entry->quick && request.bytes <= kTogetherBytesMax;
+    }
     if (chunk > 1) {
       for (size_t i = 0; i < chunk; ++i)
         if (prepared(i).first_key != 0) services_.store.PrefetchEntry(session.db, prepared(i).key);
     }
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
-      if (now_us >= session.turn_end_us && done != first) [[unlikely]]
+      if (timer.now_us() >= session.turn_end_us && done != first) [[unlikely]]
         return done - first;
       reply.set_limit(out.size() + reply_bytes_max);
       const Words words = batch.words_of(batch.requests[done]);
       if (quiet && MayRunPlain(services_, prepared(i), words)) [[likely]] {
         const size_t mark = out.size();
-        Execute(session, words, prepared(i), unit, reply, &now_us);
+        const Prepared& p = prepared(i);
+        timer.SetMore(p.quick && i + 1 < chunk && prepared(i + 1).quick && prepared(i + 1).entry == p.entry && alike_together);
+        Execute(session, words, prepared(i), unit, reply, timer);
         CountCommand(info);
         if (reply.cut()) [[unlikely]]
           RefuseReply(session, *prepared(i).entry, mark, reply);
         continue;
       }
-      if (!RunOne(session, words, prepared(i), reply, &now_us)) return done - first;
+      timer.Flush();
+      timer.SetMore(false);
+      if (!RunOne(session, words, prepared(i), reply, timer)) return done - first;
       quiet = Quiet(session);
     }
   }
@@ -341,14 +353,14 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
 }
 
 // The unit may have served commands before, and serves others after this one.
-void Dispatcher::Execute(Session& session, Words words, const Prepared& p, storage::Unit& unit, protocol::Writer& reply, int64_t* now_us) {
+void Dispatcher::Execute(Session& session, Words words, const Prepared& p, storage::Unit& unit, protocol::Writer& reply, CommandTimer& timer) {
   const CommandEntry& entry = *p.entry;
   session.info().last_command.store(entry.spec, std::memory_order_relaxed);
-  unit.BeginAnew();
+  if (timer.pending() == 0) unit.BeginAnew();
   unit.KeepAccessTimes(session.no_touch);
   unit.SetOrigin(&session);
   Context context{services_, session, unit, reply, words, entry.spec, p.first_key, p.key, thread_stats_};
-  RunHandler(context, entry, now_us);
+  RunHandler(context, entry, timer);
   unit.Commit();
   session.need = std::max(session.need, unit.need());
   if (!session.shown.empty()) [[unlikely]] {
@@ -359,7 +371,7 @@ void Dispatcher::Execute(Session& session, Words words, const Prepared& p, stora
     ServeBlocked(services_, unit.TakeReady());
 }
 
-bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protocol::Writer& reply, int64_t* now_us) {
+bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protocol::Writer& reply, CommandTimer& timer) {
   const CommandEntry* const entry = p.entry;
   std::string& out = reply.buffer();
   const bool no_room = entry != nullptr && NoRoom(services_, session, *entry->spec, out);
@@ -379,7 +391,7 @@ bool Dispatcher::RunOne(Session& session, Words words, const Prepared& p, protoc
     }
   } else if (refusal.empty()) {
     storage::Unit unit(services_.store);
-    Execute(session, words, p, unit, reply, now_us);
+    Execute(session, words, p, unit, reply, timer);
     if (!postponed.empty() && !meanwhile && !services_.scripts->busy()) [[unlikely]] RunPostponed();
   } else {
     if (entry != nullptr && (entry->spec->flags & kEndsTransaction) != 0) {
@@ -439,16 +451,15 @@ static inline void CallHandler(Context& c, const CommandSpec& spec, size_t mark)
 }
 
 // Some instructions, for every command: what is rare is elsewhere.
-static inline void CallAndCount(Context& c, const CommandEntry& entry, int64_t* now_us) {
+[[gnu::always_inline]] static inline void CallAndCount(Context& c, const CommandEntry& entry, CommandTimer& timer) {
   const std::string& out = c.reply.buffer();
   const size_t mark = out.size();
-  if (*now_us == 0) *now_us = SteadyUs();
+  timer.now_us();  // from now on, if it is the first
   c.unit.ReportMisses((entry.spec->flags & kReadonly) != 0);
   CallHandler(c, *entry.spec, mark);
-  const int64_t end_us = SteadyUs(), usec = end_us - *now_us;
-  *now_us = end_us;
   const bool failed = out.size() > mark && out[mark] == '-';
-  c.thread_stats->OnCommand(entry.ordinal, usec, failed);
+  if (timer.more() && !failed && out.size() - mark <= kTogetherBytesMax) return timer.Defer(entry.ordinal);
+  const int64_t usec = timer.End(entry.ordinal, failed);
   if (failed && !c.error_counted) [[unlikely]]
     c.thread_stats->OnError(ErrorCode(out, mark));
   if (c.services.slowlog.IsSlow(usec) || c.services.latency.IsSlow(usec / 1000)) [[unlikely]] {
@@ -456,14 +467,17 @@ static inline void CallAndCount(Context& c, const CommandEntry& entry, int64_t* 
   }
 }
 
-void RunHandler(Context& c, const CommandEntry& entry, int64_t* now_us) {
-  if (TracksReads(c, *entry.spec)) [[unlikely]] {
-    TrackedRead tracked(c);
-    CallAndCount(c, entry, now_us);
-    tracked.Remember(c);
-  } else {
-    CallAndCount(c, entry, now_us);
-  }
+static void CallTracked(Context& c, const CommandEntry& entry, CommandTimer& timer) {
+  TrackedRead tracked(c);
+  CallAndCount(c, entry, timer);
+  tracked.Remember(c);
+}
+
+void RunHandler(Context& c, const CommandEntry& entry, CommandTimer& timer) {
+  if (TracksReads(c, *entry.spec)) [[unlikely]]
+    CallTracked(c, entry, timer);
+  else
+    CallAndCount(c, entry, timer);
   if (c.services.clients.monitors() != 0) [[unlikely]]
     NoteForMonitors(c.session, *entry.spec, c.words);
 }

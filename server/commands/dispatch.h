@@ -18,6 +18,7 @@
 namespace idemd::server {
 
 struct ThreadStats;   // server/admin/stats.h
+class CommandTimer;   // server/commands/command_timer.h
 struct CommandEntry;  // server/commands/table.h
 
 // While one lives, this thread is in the middle of a command, which waits or takes long, and serves other sessions for a
@@ -55,6 +56,7 @@ class Dispatcher {
     const CommandEntry* entry = nullptr;      // what runs; null: unknown
     const CommandEntry* container = nullptr;  // set when only the subcommand is unknown
     int first_key = 0;                        // its position in the words, 0: none
+    bool quick = false;                       // short, and what runs is: it may be timed with its neighbours
     storage::HashedKey key;
   };
 
@@ -72,10 +74,10 @@ class Dispatcher {
   // (CommandEntry::plain). Asked once for all of a batch: what other threads change meanwhile came after the batch did.
   bool Quiet(Session& session) const;
   void Execute(Session& session, absl::Span<const absl::string_view> words, const Prepared& p, storage::Unit& unit,
-               protocol::Writer& reply, int64_t* now_us);
+               protocol::Writer& reply, CommandTimer& timer);
   // False: it has to wait (CLIENT PAUSE) and is to be given again.
   bool RunOne(Session& session, absl::Span<const absl::string_view> words, const Prepared& p, protocol::Writer& reply,
-              int64_t* now_us);
+              CommandTimer& timer);
 
   // A name of up to 16 bytes, as it was written.
   struct Known {

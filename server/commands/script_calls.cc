@@ -37,7 +37,7 @@ absl::string_view WhyDenied(acl::Verdict verdict) {
 }  // namespace
 
 ScriptCalls::ScriptCalls(Context& outer, ScriptThread& thread, bool function, const Rules& rules)
-    : outer_(outer), scripts_(*outer.services.scripts), thread_(thread), rules_(rules) {
+    : outer_(outer), scripts_(*outer.services.scripts), thread_(thread), rules_(rules), timer_(*outer.thread_stats) {
   scripts_.Begin(thread_, function);
   Session& session = thread_.session;
   session.peer = outer.session.peer;
@@ -139,7 +139,7 @@ void ScriptCalls::Run(const CommandEntry& entry, Words words, int resp, std::str
   writer.set_limit(static_cast<size_t>(outer_.services.settings.proto_max_reply_bytes.load(std::memory_order_relaxed)));
   Context inner{outer_.services, thread_.session, outer_.unit, writer, words, &spec, first_key, hashed,
                 outer_.thread_stats};
-  RunHandler(inner, entry, &now_us_);
+  RunHandler(inner, entry, timer_);
   if (!writer.cut()) return;
   reply.clear();
   writer.Error(protocol::errors::kReplyTooLong);

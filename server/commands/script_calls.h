@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/commands/command_timer.h"
 #include "server/commands/context.h"
 #include "server/commands/scripts.h"
 #include "server/commands/table.h"
@@ -48,7 +49,7 @@ class ScriptCalls final : public ScriptHost {
   ScriptThread& thread_;
   const Rules rules_;
   absl::Span<const std::string* const> repeated_;
-  int64_t now_us_ = 0;
+  CommandTimer timer_;
 };
 
 }  // namespace idemd::server

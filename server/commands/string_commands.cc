@@ -137,7 +137,7 @@ void SetFor(Context& c, LifetimeOption::Kind kind) {
 void SetEx(Context& c) { SetFor(c, LifetimeOption::Kind::kSeconds); }
 void PsetEx(Context& c) { SetFor(c, LifetimeOption::Kind::kMilliseconds); }
 
-void Get(Context& c) { ReplyValue(c, c.unit.Find(c.db(), c.Key(1))); }
+void Get(Context& c) { ReplyValue(c, c.unit.Find(c.db(), c.hashed)); }
 
 // Finds the key for a command that reads and then changes it.
 KeyView FindToChange(Context& c, const HashedKey& key) {
@@ -267,7 +267,7 @@ constexpr CommandSpec kStringCommands[] = {
     {.name = "SET",
      .handler = &Set,
      .arity = -3,
-     .flags = kWrite | kDenyOom,
+     .flags = kWrite | kDenyOom | kQuick,
      .keys = Keys::At(1),
      .key_flags = "RW ACCESS UPDATE VARIABLE_FLAGS",
      .key_flags_of = &SetKeyFlags,
@@ -288,7 +288,7 @@ constexpr CommandSpec kStringCommands[] = {
     {.name = "SETEX",
      .handler = &SetEx,
      .arity = 4,
-     .flags = kWrite | kDenyOom,
+     .flags = kWrite | kDenyOom | kQuick,
      .keys = Keys::At(1),
      .key_flags = "OW UPDATE",
      .group = Group::kString,
@@ -298,7 +298,7 @@ constexpr CommandSpec kStringCommands[] = {
     {.name = "PSETEX",
      .handler = &PsetEx,
      .arity = 4,
-     .flags = kWrite | kDenyOom,
+     .flags = kWrite | kDenyOom | kQuick,
      .keys = Keys::At(1),
      .key_flags = "OW UPDATE",
      .group = Group::kString,

@@ -88,6 +88,7 @@ CommandEntry* CommandTable::Add(const CommandSpec& spec, CommandEntry* parent) {
   entry->parent = parent;
   entry->ordinal = static_cast<uint32_t>(all_.size());
   entry->plain = spec.handler != nullptr && (spec.flags & (kReadonly | kWrite)) != 0 && (spec.flags & kNotPlain) == 0;
+  entry->quick = entry->plain && (spec.flags & (kFast | kQuick)) != 0;
   entry->full_name = absl::AsciiStrToLower(spec.name);
   if (parent != nullptr) entry->full_name = absl::StrCat(parent->full_name, "|", entry->full_name);
   IDEMD_CHECK(entry->full_name.size() <= kNameBytesMax, entry->full_name);

@@ -19,6 +19,7 @@ struct CommandEntry {
   const CommandEntry* parent = nullptr;  // of a subcommand
   uint32_t ordinal = 0;                  // index of its statistics
   bool plain = false;                    // works on data, and leaves the session as it is: see Dispatcher::Quiet()
+  bool quick = false;                    // plain, and short enough to be timed with its neighbours: see CommandTimer
   std::string full_name;                 // lower case, "client|list"
   std::vector<const CommandEntry*> subcommands;
 };

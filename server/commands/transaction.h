@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/commands/command_timer.h"
 #include "server/commands/context.h"
 #include "server/commands/services.h"
 #include "server/commands/table.h"
@@ -26,6 +27,6 @@ bool InMeanwhile();
 void Postpone(std::function<void()> work);
 
 // Runs one command in the given unit and counts it: dispatch for single commands, EXEC for each of its own.
-void RunHandler(Context& context, const CommandEntry& entry, int64_t* now_us);
+void RunHandler(Context& context, const CommandEntry& entry, CommandTimer& timer);
 
 }  // namespace idemd::server

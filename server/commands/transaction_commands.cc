@@ -134,7 +134,7 @@ void Exec(Context& c) {
   if (WatchTripped(c)) return c.reply.NullArray();
   c.unit.Seal();
   c.reply.Array(transaction->commands.size());
-  int64_t now_us = 0;
+  CommandTimer timer(*c.thread_stats);
   for (const Transaction::Queued& queued : transaction->commands) {
     const std::vector<absl::string_view> words = ViewsOf(queued.words);
     if (const absl::string_view reason = WhyDenied(c, *queued.entry, words); !reason.empty()) [[unlikely]] {
@@ -145,8 +145,10 @@ void Exec(Context& c) {
       c.thread_stats->OnError("NOPERM");
       continue;
     }
-    Context inner{c.services, c.session, c.unit, c.reply, words, queued.entry->spec, 0, c.hashed, c.thread_stats};
-    RunHandler(inner, *queued.entry, &now_us);
+    const int first_key = queued.entry->spec->keys.first;
+    const storage::HashedKey key = first_key == 0 ? storage::HashedKey() : storage::HashedKey(words[static_cast<size_t>(first_key)]);
+    Context inner{c.services, c.session, c.unit, c.reply, words, queued.entry->spec, first_key, key, c.thread_stats};
+    RunHandler(inner, *queued.entry, timer);
     c.reply.set_resp(c.session.resp);
   }
 }

@@ -42,14 +42,10 @@ struct Tail {
 };
 
 // What a kind takes up as text, and as bytes. 0 for kNone.
-inline constexpr size_t TailChars(TailKind kind) {
-  constexpr size_t kChars[kTailKinds] = {0, 36, 32, 22, 32};
-  return kChars[static_cast<size_t>(kind)];
-}
-inline constexpr size_t TailBytes(TailKind kind) {
-  constexpr size_t kBytes[kTailKinds] = {0, 16, 16, 16, 24};
-  return kBytes[static_cast<size_t>(kind)];
-}
+inline constexpr uint8_t kTailCharsOf[kTailKinds] = {0, 36, 32, 22, 32};
+inline constexpr uint8_t kTailBytesOf[kTailKinds] = {0, 16, 16, 16, 24};
+inline constexpr size_t TailChars(TailKind kind) { return kTailCharsOf[static_cast<size_t>(kind)]; }
+inline constexpr size_t TailBytes(TailKind kind) { return kTailBytesOf[static_cast<size_t>(kind)]; }
 
 // The one reading of a key. Prefixes have at most 255 bytes. Where a kind must be set off, its
 // prefix is empty or ends in one of  : / . | # } , = @ - _  (elsewhere any 22 characters at the end

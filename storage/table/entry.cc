@@ -165,19 +165,26 @@ absl::string_view Entry::Prefix(const char** at) const {
   return prefix;
 }
 
+// Whether these are the bytes of a tail, of 16 or 24: compared as words, without a call.
+static bool IsTail(const char* at, const Tail& tail) {
+  uint64_t word[kTailWords];
+  std::memcpy(word, at, 16);
+  if (((word[0] ^ tail.word[0]) | (word[1] ^ tail.word[1])) != 0) return false;
+  if (tail.kind != TailKind::kToken) return true;
+  std::memcpy(&word[2], at + 16, 8);
+  return word[2] == tail.word[2];
+}
+
 bool Entry::Is(const HashedKey& key) const {
   if (kind() != key.tail.kind) return false;
-  if (shaped()) {
-    return shape().prefix == key.prefix() &&
-           std::memcmp(bytes() + kWordBytes, key.tail.word, TailBytes(key.tail.kind)) == 0;
-  }
+  if (shaped()) return IsTail(bytes() + kWordBytes, key.tail) && shape().prefix == key.prefix();
   const char* at = bytes() + key_at();
   if (key.tail.kind == TailKind::kNone) {
     const size_t size = ReadVarint(&at);
     return size == key.bytes.size() && std::memcmp(at, key.bytes.data(), size) == 0;
   }
   const absl::string_view prefix = Prefix(&at);
-  return prefix == key.prefix() && std::memcmp(at, key.tail.word, TailBytes(key.tail.kind)) == 0;
+  return IsTail(at, key.tail) && prefix == key.prefix();
 }
 
 uint64_t Entry::hash() const {

@@ -46,6 +46,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -345,30 +346,31 @@ template <class Entry, class Sync, class Shape>
 [[gnu::always_inline]] inline typename BasicTable<Entry, Sync, Shape>::Seen BasicTable<Entry, Sync, Shape>::LookInLine(
     Line& line, uint64_t header, const Key& key, Item* item, uint32_t* at) {
   if (const uint64_t* const mine = Entry::Words(key)) {
-    uint64_t apart[Header::kPairs];
-    bool any = false;
-    for (uint32_t pair = 0; pair < Shape::kPairs; ++pair) {
-      // [T1] pairs with FillPair(); of a pair that holds something else the words tell nothing.
-      apart[pair] = (line.words[2 * pair].load(std::memory_order_acquire) ^ mine[0]) |
-                    (line.words[2 * pair + 1].load(std::memory_order_acquire) ^ mine[1]);
-      any |= apart[pair] == 0;
-    }
-    if (any) {
-      for (uint32_t pair = 0; pair < Shape::kPairs; ++pair) {
-        const uint64_t what = Header::Pair(header, pair);
-        if (apart[pair] != 0 || what < Header::kShapeMin || !Entry::ShapeIs(static_cast<uint32_t>(what), key)) continue;
-        const uint32_t cell = CellAt(line, header, pair);
-        if constexpr (Sync::kFault != Fault::kInlineNotRechecked) {
-          // [T2] Still that key? The cell of a pair that was emptied meanwhile holds an epoch.
-          if (Header::Pair(line.header.load(std::memory_order_acquire), pair) != what) return Seen::kChanged;
-        }
-        item->shape = static_cast<uint32_t>(what);
-        item->cell = cell;
-        item->words[0] = mine[0];
-        item->words[1] = mine[1];
-        *at = 2 * pair;
-        return Seen::kHere;
+    // [T1] pairs with FillPair(); of a pair that holds something else the words tell nothing.
+    const auto same = [&line, first = mine[0], second = mine[1]](uint32_t pair) {
+      const uint64_t apart = (line.words[2 * pair].load(std::memory_order_acquire) ^ first) |
+                             (line.words[2 * pair + 1].load(std::memory_order_acquire) ^ second);
+      return uint32_t{apart == 0} << pair;
+    };
+    static_assert(Shape::kPairs <= Header::kPairs && Header::kPairs == 3);
+    uint32_t pairs = same(0);
+    if constexpr (Shape::kPairs > 1) pairs |= same(1);
+    if constexpr (Shape::kPairs > 2) pairs |= same(2);
+    for (; pairs != 0; pairs &= pairs - 1) {
+      const auto pair = static_cast<uint32_t>(std::countr_zero(pairs));
+      const uint64_t what = Header::Pair(header, pair);
+      if (what < Header::kShapeMin || !Entry::ShapeIs(static_cast<uint32_t>(what), key)) continue;
+      const uint32_t cell = CellAt(line, header, pair);
+      if constexpr (Sync::kFault != Fault::kInlineNotRechecked) {
+        // [T2] Still that key? The cell of a pair that was emptied meanwhile holds an epoch.
+        if (Header::Pair(line.header.load(std::memory_order_acquire), pair) != what) return Seen::kChanged;
       }
+      item->shape = static_cast<uint32_t>(what);
+      item->cell = cell;
+      item->words[0] = mine[0];
+      item->words[1] = mine[1];
+      *at = 2 * pair;
+      return Seen::kHere;
     }
   }
   if (!Header::HasSlots(header)) return Seen::kNotHere;

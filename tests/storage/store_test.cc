@@ -153,6 +153,25 @@ TEST_F(StoreTest, AShortenedDeadlineIsNoticedByTheSweep) {
   EXPECT_EQ(Unit(store_).Size(0), 0u);
 }
 
+TEST_F(StoreTest, AReadingOfTheTimeHoldsUntilTheUnitBeginsAnewOrLocks) {
+  Set("k", "v", clock_.NowMs() + 10);
+  Set("other", "v");
+  const HashedKey key("k"), other("other");
+  Unit unit(store_);
+  EXPECT_TRUE(unit.Find(0, key));
+  clock_.AdvanceMs(10);
+  EXPECT_TRUE(unit.Find(0, key));
+  const int64_t before = unit.now_ms();
+  unit.Lock(other);
+  EXPECT_EQ(unit.now_ms(), before + 10);
+  unit.Commit();
+  clock_.AdvanceMs(5);
+  EXPECT_EQ(unit.now_ms(), before + 10);
+  EXPECT_FALSE(unit.Find(0, key));
+  unit.BeginAnew();
+  EXPECT_EQ(unit.now_ms(), before + 15);
+}
+
 TEST_F(StoreTest, DatabasesAreApartAndSwap) {
   Set("k", "zero", kNoDeadline, 0);
   Set("k", "one", clock_.NowMs() + 50, 1);
