@@ -33,10 +33,6 @@ int64_t OtherNumber(const char** at, const char* end) {
   const ptrdiff_t room = end - p;
   if (room < 3 || *p < '0' || *p > '9') return -1;
   int64_t number = *p++ - '0';
-  if (*p == '\r') {
-    *at = p + 2;
-    return number;
-  }
   if (number != 0) {
     const char* const stop = p + std::min(room - 3, kFastDigits - 1);
     while (p < stop && *p >= '0' && *p <= '9') number = number * 10 + (*p++ - '0');

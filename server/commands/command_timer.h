@@ -52,6 +52,7 @@ class CommandTimer {
   }
   // Those that are pending have no other behind them after all.
   void Flush() {
+    more_ = false;
     if (pending_ == 0) return;
     const int64_t before_us = now_us_;
     now_us_ = SteadyUs();

@@ -344,7 +344,6 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
         continue;
       }
       timer.Flush();
-      timer.SetMore(false);
       if (!RunOne(session, words, prepared(i), reply, timer)) return done - first;
       quiet = Quiet(session);
     }
