@@ -264,7 +264,10 @@ class Unit {
   bool SetParsed(DbIndex db, const HashedKey& key, absl::string_view value, int64_t deadline_ms);
   void CopyTo(DbIndex to_db, const HashedKey& to, const KeyView& view, int64_t deadline_ms);
   Table& TableFor(Shard& shard, DbIndex db);
-  void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind = Kind::kValue);
+  void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry::Made fresh, Kind kind = Kind::kValue);
+  void Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind = Kind::kValue) {
+    Publish(shard, db, key, Entry::Made{fresh, fresh->memory_bytes()}, kind);
+  }
   void Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& old, int64_t deadline_ms, Kind kind = Kind::kValue);
   void RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why = "");
   bool Evict(DbIndex db, const HashedKey& key, EvictionPolicy policy);
@@ -275,6 +278,16 @@ class Unit {
   void NoteFirstUse(Entry& fresh, const Entry* old);
   // Before a change: until the log has it, nobody else may see it.
   void MarkPending(Shard& shard, uint64_t hash);
+  // Null: nothing is known. Asked for before MarkPending(), good until the table is changed.
+  const Table::Held* Known(DbIndex db, const HashedKey& key) const {
+    const bool same = found_.key != nullptr && found_.key == key.bytes.data() && found_.hash == key.hash &&
+                      found_.key_bytes == key.bytes.size() && found_.db == db;
+    return same ? &found_.held : nullptr;
+  }
+  void Forget() {
+    seen_.entry = nullptr;
+    found_.key = nullptr;
+  }
   // The entry at `key`, which is there and whose lock is held.
   Entry* EntryAt(Shard& shard, DbIndex db, const HashedKey& key) const;
   void NoteChange(Shard& shard, DbIndex db, const HashedKey& key, Kind kind, const char* why = "", Told told = Told::kEverybody);
@@ -314,6 +327,16 @@ class Unit {
     uint64_t hash = 0;
     DbIndex db = 0;
   } seen_;
+  // What LiveItem() found last, so that a change of that key does not look for it again. Forgotten likewise. The key is known by where
+  // its text stands and by its hash: a text that is another one meanwhile would have to have the same hash, under a seed that nobody
+  // knows.
+  struct {
+    Table::Held held;
+    const char* key = nullptr;  // null: nothing
+    size_t key_bytes = 0;
+    uint64_t hash = 0;
+    DbIndex db = 0;
+  } found_;
   int64_t now_ns_ = 0;
   Lsn need_ = kNoLsn;
   uint32_t changes_ = 0;

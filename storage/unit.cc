@@ -121,7 +121,7 @@ void Unit::LockAll() {
 bool Unit::Holds(const HashedKey& key) const { return (held_ >> ShardNumber(key.hash) & 1) != 0; }
 
 void Unit::Unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  seen_.entry = nullptr;
+  Forget();
   for (; held_ != 0; held_ &= held_ - 1)
     store_.impl_->shards[static_cast<uint32_t>(std::countr_zero(held_))].mutex.Unlock();
 }
@@ -223,8 +223,14 @@ KeyView Unit::FindLocked(Shard& shard, DbIndex db, const HashedKey& key, bool to
 }
 
 Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
+  if (const Table::Held* const known = Known(db, key)) return known->item();
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
-  const Item item = table == nullptr ? Item{} : table->Find(key);
+  found_.key = nullptr;
+  if (table == nullptr)
+    found_.held = Table::Held();
+  else
+    table->FindHeld(key, &found_.held);
+  const Item item = found_.held.item();
   const bool expired = item && Expired(DeadlineOf(item));
   if (expired && !store_.frozen_.load(std::memory_order_relaxed)) {
     store_.stats_.Add(StorageStats::kExpired);
@@ -236,7 +242,12 @@ Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
     const Lsn lsn = shard.LsnOf(key.hash).load(std::memory_order_relaxed);
     if (lsn != kLsnPending) Need(lsn);  // pending: changed by this very unit
   }
-  return expired ? Item{} : item;
+  if (expired) return Item{};
+  found_.key = key.bytes.data();
+  found_.key_bytes = key.bytes.size();
+  found_.hash = key.hash;
+  found_.db = db;
+  return item;
 }
 
 void Unit::CountReplay(const KeyView& view) {
@@ -276,7 +287,7 @@ size_t BytesOf(const Item<Entry>& item) { return item.entry == nullptr ? 0 : ite
 
 void Unit::MarkPending(Shard& shard, uint64_t hash) {
   ++marks_;
-  seen_.entry = nullptr;
+  Forget();
   if (store_.impl_->Logs()) shard.LsnOf(hash).store(kLsnPending, std::memory_order_release);
 }
 
@@ -326,13 +337,14 @@ void Unit::MakeRoomFor(DbIndex db, const HashedKey& key, size_t keys, size_t inl
   if (shard.tables[db].load(std::memory_order_relaxed) == nullptr) TableFor(shard, db).Reserve(keys + inlined);
 }
 
-void Unit::Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry* fresh, Kind kind) {
+void Unit::Publish(Shard& shard, DbIndex db, const HashedKey& key, Entry::Made made, Kind kind) {
+  const Table::Held* const known = Known(db, key);
   MarkPending(shard, key.hash);
+  Entry* const fresh = made.entry;
   const int64_t deadline_ms = fresh->deadline_ms();
-  const size_t bytes = fresh->memory_bytes();
-  const Item old = TableFor(shard, db).Put(key, fresh);
+  const Item old = TableFor(shard, db).Put(key, fresh, known);
   NoteFirstUse(*fresh, old.entry);
-  AddBytes(shard, db, bytes, 0);
+  AddBytes(shard, db, made.memory_bytes, 0);
   Replaced(shard, db, key, old, deadline_ms, kind);
 }
 
@@ -352,8 +364,9 @@ void Unit::Replaced(Shard& shard, DbIndex db, const HashedKey& key, const Item& 
 }
 
 void Unit::RemoveItem(Shard& shard, DbIndex db, const HashedKey& key, const char* why) {
+  const Table::Held* const known = Known(db, key);
   MarkPending(shard, key.hash);
-  const Item item = shard.tables[db].load(std::memory_order_relaxed)->Take(key);
+  const Item item = shard.tables[db].load(std::memory_order_relaxed)->Take(key, known);
   AddBytes(shard, db, 0, BytesOf(item));
   CountDeadline(shard, db, DeadlineOf(item), kNoDeadline);
   if (item.entry != nullptr) RetireEntry(store_.stats_, item.entry);
@@ -401,16 +414,15 @@ void Unit::SetBytes(DbIndex db, const HashedKey& key, absl::string_view value, i
     if (shape != 0) {
       Item old;
       if (Entry::Words(key) != nullptr && FitsCell(deadline_ms, base_ms)) {
+        const Table::Held* const known = Known(db, key);
         MarkPending(shard, key.hash);
-        if (TableFor(shard, db).PutInline(key, shape, deadline_ms, now_ms(), base_ms, &old))
+        if (TableFor(shard, db).PutInline(key, shape, deadline_ms, now_ms(), base_ms, &old, known))
           return Replaced(shard, db, key, old, deadline_ms);
       }
       return Publish(shard, db, key, Entry::MakeShaped(*shard.heap, key, shape, deadline_ms));
     }
   }
-  Entry* entry = Entry::Make(*shard.heap, key, EntryForm::kString, value.size(), deadline_ms);
-  std::memcpy(entry->value_data(), value.data(), value.size());
-  Publish(shard, db, key, entry);
+  Publish(shard, db, key, Entry::MakeWith(*shard.heap, key, EntryForm::kString, value, deadline_ms));
 }
 
 // A value that is the text of a record becomes one. False: it is none.
@@ -431,6 +443,13 @@ void Unit::SetString(DbIndex db, const HashedKey& key, absl::string_view value, 
 void Unit::SetRecord(DbIndex db, const HashedKey& key, const Record& record, int64_t deadline_ms) {
   Shard& shard = ShardOf(key);
   const EntryForm form = record.state == RecordState::kDone ? EntryForm::kDone : EntryForm::kRecord;
+  // Mostly it is small, and then packed once, before its size is known.
+  constexpr size_t kSmallBytes = 512;
+  if (PackedSizeMax(record) <= kSmallBytes) {
+    char room[kSmallBytes];
+    const auto size = static_cast<size_t>(Pack(record, deadline_ms, room) - room);
+    return Publish(shard, db, key, Entry::MakeWith(*shard.heap, key, form, absl::string_view(room, size), deadline_ms));
+  }
   Entry* entry = Entry::Make(*shard.heap, key, form, PackedSize(record, deadline_ms), deadline_ms);
   Pack(record, deadline_ms, entry->value_data());
   Publish(shard, db, key, entry);

@@ -128,7 +128,7 @@ void Unit::SetAllLsns(Lsn lsn) {
 
 void Unit::MarkAllPending() {
   ++marks_;
-  seen_.entry = nullptr;
+  Forget();
   if (store_.impl_->Logs()) SetAllLsns(kLsnPending);
 }
 

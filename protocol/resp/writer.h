@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -30,6 +31,10 @@ class Writer {
   void Ok() { out_->append("+OK\r\n", 5); }
   void Error(absl::string_view text);  // -text; the code word included; line ends become spaces
   void Integer(int64_t value);
+  // Values that stand in `ready` as bytes, of at most kReadyBytesMax, and behind them some integers, of at most kIntegersMax: as one piece.
+  static constexpr size_t kReadyBytesMax = 64;
+  static constexpr size_t kIntegersMax = 4;
+  void ReadyAndIntegers(absl::string_view ready, std::initializer_list<int64_t> integers);
   void Bulk(absl::string_view bytes);
   void Null();       // $-1 or _
   void NullArray();  // *-1 or _

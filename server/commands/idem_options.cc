@@ -97,6 +97,9 @@ class Reader {
   }
 
   const OptionWord* Find(absl::string_view word) const {
+    // Nearly everybody writes them as they stand here, which is compared fast.
+    for (const OptionWord& option : kWords)
+      if ((allowed_ & option.option) != 0 && word == option.word) return &option;
     for (const OptionWord& option : kWords)
       if ((allowed_ & option.option) != 0 && absl::EqualsIgnoreCase(word, option.word))
         return &option;

@@ -1,6 +1,8 @@
 // IDEM.RESERVE: claims a key for one caller, or says who holds it.
 #include "server/commands/idem_reserve.h"
 
+#include <cstring>
+
 #include "protocol/errors.h"
 #include "server/commands/groups.h"
 #include "server/commands/idem_args.h"
@@ -31,12 +33,14 @@ storage::ReserveRequest RequestOf(const IdemOptions& options) {
 
 void WriteReserveReply(protocol::Writer& reply, absl::string_view status,
                        const storage::ReserveReply& answer, absl::string_view payload) {
-  reply.Array(6);
-  reply.Bulk(status);
-  reply.Integer(static_cast<int64_t>(answer.fence));
-  reply.Integer(static_cast<int64_t>(answer.attempt));
-  reply.Integer(answer.ms);
-  reply.Integer(answer.code);
+  // An array of six and the status, whose length has one digit.
+  char ready[protocol::Writer::kReadyBytesMax] = "*6\r\n$n\r\n";
+  constexpr size_t kDigitAt = 5, kStatusAt = 8;
+  ready[kDigitAt] = static_cast<char>('0' + status.size());
+  std::memcpy(ready + kStatusAt, status.data(), status.size());
+  std::memcpy(ready + kStatusAt + status.size(), "\r\n", 2);
+  reply.ReadyAndIntegers(absl::string_view(ready, kStatusAt + status.size() + 2),
+                         {static_cast<int64_t>(answer.fence), static_cast<int64_t>(answer.attempt), answer.ms, answer.code});
   if (answer.has_payload) {
     reply.Bulk(payload);
   } else {

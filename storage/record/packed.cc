@@ -128,12 +128,20 @@ size_t PackedSize(const Record& record, int64_t deadline_ms) {
   return sink.bytes;
 }
 
-void Pack(const Record& record, int64_t deadline_ms, char* out) {
+size_t PackedSizeMax(const Record& record) {
+  constexpr size_t kNumbersMax = 12;  // of WriteBody()
+  constexpr size_t kVarintBytesMax = 10;
+  return kFlagsBytes + kNumbersMax * kVarintBytesMax + record.digest.size() + record.claim.size() + record.fingerprint.size() +
+         record.token.size() + record.payload.size();
+}
+
+char* Pack(const Record& record, int64_t deadline_ms, char* out) {
   const unsigned flags = FlagsOf(record, deadline_ms);
   const auto flags16 = static_cast<uint16_t>(flags);
   std::memcpy(out, &flags16, kFlagsBytes);
   ByteSink sink{out + kFlagsBytes};
   WriteBody(record, flags, sink);
+  return sink.at;
 }
 
 Record Unpack(absl::string_view packed, int64_t deadline_ms) {

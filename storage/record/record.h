@@ -50,7 +50,9 @@ inline bool Released(const Record& r) {
 
 // --- packed; `deadline_ms` is the key's, which a packed record leans on: it is unpacked with the one it was packed with.
 size_t PackedSize(const Record& record, int64_t deadline_ms);
-void Pack(const Record& record, int64_t deadline_ms, char* out);
+size_t PackedSizeMax(const Record& record);  // no more than that, whatever the deadline is
+// Returns the place behind it.
+char* Pack(const Record& record, int64_t deadline_ms, char* out);
 Record Unpack(absl::string_view packed, int64_t deadline_ms);
 
 // --- text

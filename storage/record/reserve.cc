@@ -57,8 +57,9 @@ struct Call {
   int64_t lifetime_left() const { return LeftOrForever(subject.deadline_ms, now_ms); }
 };
 
-// Writes the caller's claim into the record and says RESERVED.
-ReserveOutcome Claim(const Call& call, Record record, int64_t deadline_ms) {
+// Writes the caller's claim into the outcome's record, which says what came before, and says RESERVED.
+void Claim(const Call& call, int64_t deadline_ms, ReserveOutcome& outcome) {
+  Record& record = outcome.action.record;
   record.state = RecordState::kPending;
   record.fence = call.next_fence();
   record.has_claim = !call.request.claim.empty();
@@ -70,16 +71,17 @@ ReserveOutcome Claim(const Call& call, Record record, int64_t deadline_ms) {
     record.has_fingerprint = true;
     record.fingerprint = call.request.fingerprint;
   }
-  ReserveOutcome outcome = Answer(ReserveStatus::kReserved, record.attempt, call.lease_ms);
+  outcome.reply.status = ReserveStatus::kReserved;
+  outcome.reply.attempt = record.attempt;
+  outcome.reply.ms = call.lease_ms;
   outcome.reply.fence = record.fence;
   outcome.action.kind = Action::Kind::kSetRecord;
-  outcome.action.record = record;
   outcome.action.deadline_ms = std::max(deadline_ms, call.lease_end_ms);
-  return outcome;
 }
 
 ReserveOutcome FirstClaim(const Call& call, const ResolvedLifetime& lifetime) {
-  Record record;
+  ReserveOutcome outcome;
+  Record& record = outcome.action.record;
   record.attempt = 1;
   record.since_ms = call.now_ms;
   record.keep_ms = lifetime.keep_ms;
@@ -90,15 +92,18 @@ ReserveOutcome FirstClaim(const Call& call, const ResolvedLifetime& lifetime) {
     record.token_expiry_ms = call.subject.deadline_ms;
     deadline_ms = std::max(deadline_ms, record.token_expiry_ms);
   }
-  return Claim(call, record, deadline_ms);
+  Claim(call, deadline_ms, outcome);
+  return outcome;
 }
 
 ReserveOutcome TakeOver(const Call& call) {
-  Record record = call.subject.record;
+  ReserveOutcome outcome;
+  Record& record = outcome.action.record;
+  record = call.subject.record;
   record.attempt = std::min<uint64_t>(record.attempt, INT64_MAX - 1) + 1;
   record.has_after = false;
   record.after_ms = 0;
-  ReserveOutcome outcome = Claim(call, record, call.subject.deadline_ms);
+  Claim(call, call.subject.deadline_ms, outcome);
   SetPayload(record, outcome.reply);
   outcome.took_over = true;
   return outcome;

@@ -57,9 +57,10 @@ Entry::Layout Entry::LayoutOf(const HashedKey& key, EntryForm form, size_t value
   return layout;
 }
 
-Entry* Entry::Make(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms) {
+// All but the value.
+Entry* Entry::Begin(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms, Layout* out) {
   const bool wide = deadline_ms != kNoDeadline && static_cast<uint64_t>(deadline_ms) >= kNone;
-  const Layout layout = LayoutOf(key, form, value_size, wide, true);
+  const Layout layout = *out = LayoutOf(key, form, value_size, wide, true);
   const uint64_t deadline = deadline_ms == kNoDeadline || wide ? kNone : static_cast<uint64_t>(deadline_ms);
   const uint64_t word = deadline << kDeadlineAt | (wide ? kWide : 0) | static_cast<uint64_t>(key.tail.kind) << kKindAt |
                         WordOf(form);
@@ -83,6 +84,18 @@ Entry* Entry::Make(Heap& heap, const HashedKey& key, EntryForm form, size_t valu
   }
   if (form != EntryForm::kBuffer && form != EntryForm::kCollection) WriteVarint(at, value_size);
   return entry;
+}
+
+Entry* Entry::Make(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms) {
+  Layout layout;
+  return Begin(heap, key, form, value_size, deadline_ms, &layout);
+}
+
+Entry::Made Entry::MakeWith(Heap& heap, const HashedKey& key, EntryForm form, absl::string_view value, int64_t deadline_ms) {
+  Layout layout;
+  Entry* const entry = Begin(heap, key, form, value.size(), deadline_ms, &layout);
+  std::memcpy(reinterpret_cast<char*>(entry) + layout.value_at, value.data(), value.size());
+  return {entry, Heap::ClassBytes(layout.bytes)};
 }
 
 Entry* Entry::MakeShaped(Heap& heap, const HashedKey& key, uint32_t shape, int64_t deadline_ms) {

@@ -77,6 +77,12 @@ class Entry {
 
   // Makes an unpublished entry. `value_size` bytes at value_data() are the caller's to fill before it is published.
   static Entry* Make(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms);
+  // An entry, and what memory_bytes() says of it.
+  struct Made {
+    Entry* entry;
+    size_t memory_bytes;
+  };
+  static Made MakeWith(Heap& heap, const HashedKey& key, EntryForm form, absl::string_view value, int64_t deadline_ms);
   static Entry* MakeBuffer(Heap& heap, const HashedKey& key, size_t size, size_t capacity, int64_t deadline_ms);
   static Entry* MakeHolder(Heap& heap, const HashedKey& key, std::unique_ptr<Collection> collection, int64_t deadline_ms);
   // A string with the shape's value; the key has a tail, and the shape's prefix and kind. Not for deadlines that are wide.
@@ -163,6 +169,7 @@ class Entry {
     uint8_t prefix_id;
   };
   static Layout LayoutOf(const HashedKey& key, EntryForm form, size_t value_size, bool wide, bool sight_prefix);
+  static Entry* Begin(Heap& heap, const HashedKey& key, EntryForm form, size_t value_size, int64_t deadline_ms, Layout* layout);
 
   explicit Entry(uint64_t word) : word_(word) {}
   ~Entry() = default;

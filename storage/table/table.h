@@ -124,17 +124,21 @@ class BasicTable {
   int64_t next_due_ms() const { return next_due_ms_.load(std::memory_order_relaxed); }
 
   // --- the holder of the shard's lock
+  // Where a key is, or would be looked for. Good until the table is changed.
+  class Held;
+  void FindHeld(const Key& key, Held* held) const;
   // Makes a table that has never held a key as large as so many words need (words.h: an inline key takes two, another one). It
   // grows and shrinks from there as ever.
   void Reserve(size_t words);
-  // Inserts or replaces; returns what was replaced, whose entry is the caller's to retire.
-  Item Put(const Key& key, Entry* fresh);
+  // Inserts or replaces; returns what was replaced, whose entry is the caller's to retire. `known`, here and below: what FindHeld()
+  // said of this key, if the caller has asked; then it is not looked for again.
+  Item Put(const Key& key, Entry* fresh, const Held* known = nullptr);
   // The same inline: false, and nothing done, when the key is there out of line. `deadline_ms` fits a cell. A deadline that
   // came by `now_ms` is as good as a removal: what lapsed never changes back [T2].
   [[nodiscard]] bool PutInline(const Key& key, uint32_t shape, int64_t deadline_ms, int64_t now_ms, int64_t base_ms,
-                               Item* replaced);
+                               Item* replaced, const Held* known = nullptr);
   // Removes; returns what was there, whose entry is the caller's to retire.
-  Item Take(const Key& key);
+  Item Take(const Key& key, const Held* known = nullptr);
   // The key is there and gets this deadline; out of line the entry has it already, inline it fits a cell.
   void SetDeadline(const Key& key, int64_t deadline_ms);
   // Adds to `due` the places whose deadline is at or before `now_ms`, from up to `max_segments` segments in which one may
@@ -202,6 +206,7 @@ class BasicTable {
 
   // table.h
   Where Locate(uint64_t hash) const;  // the directory exists
+  const Held& HeldOf(const Key& key, const Held* known, Held* own) const;
   static Seen LookInLine(Line& line, uint64_t header, const Key& key, Item* item, uint32_t* word);
   static Seen Look(Segment& segment, uint32_t buckets, uint32_t bucket, const Key& key, Item* item, Spot* spot);
   static uint64_t ItemHash(const Item& item) {
@@ -293,6 +298,18 @@ class BasicTable {
   int64_t time_ms_;            // about now
   uint32_t deepest_ = 0;       // segments whose depth is the directory's
   uint32_t segments_ = 0;
+};
+
+template <class Entry, class Sync, class Shape>
+class BasicTable<Entry, Sync, Shape>::Held {
+ public:
+  const Item& item() const { return item_; }
+
+ private:
+  friend class BasicTable;
+  Where at_{};  // no segment: there was no table
+  Spot spot_;
+  Item item_;
 };
 
 // --- template bodies: finding, putting, taking
@@ -425,18 +442,36 @@ typename BasicTable<Entry, Sync, Shape>::Where BasicTable<Entry, Sync, Shape>::L
 }
 
 template <class Entry, class Sync, class Shape>
-Item<Entry> BasicTable<Entry, Sync, Shape>::Put(const Key& key, Entry* fresh) {
+void BasicTable<Entry, Sync, Shape>::FindHeld(const Key& key, Held* held) const {
+  *held = Held();
+  if (directory_.load(std::memory_order_relaxed) == nullptr) return;
+  held->at_ = Locate(key.hash);
+  (void)Look(*held->at_.segment, held->at_.buckets, held->at_.bucket, key, &held->item_, &held->spot_);  // nobody changes anything
+}
+
+// What is known of the key already, or what is looked up into `own`.
+template <class Entry, class Sync, class Shape>
+inline const typename BasicTable<Entry, Sync, Shape>::Held& BasicTable<Entry, Sync, Shape>::HeldOf(const Key& key, const Held* known,
+                                                                                                   Held* own) const {
+  if (known != nullptr && known->at_.segment != nullptr) return *known;
+  FindHeld(key, own);
+  return *own;
+}
+
+template <class Entry, class Sync, class Shape>
+Item<Entry> BasicTable<Entry, Sync, Shape>::Put(const Key& key, Entry* fresh, const Held* known) {
   constexpr auto kPublish = PublishUnless(Fault::kSlotPublishedRelaxed);
   if (directory_.load(std::memory_order_relaxed) == nullptr) MakeFirst();
   const int64_t deadline_ms = fresh->deadline_ms();
   Item item;
   item.entry = fresh;
   for (int attempt = 0;; ++attempt) {
-    const Where at = Locate(key.hash);
-    Segment& segment = *at.segment;
-    Item old;
-    Spot spot;
-    const bool there = Look(segment, at.buckets, at.bucket, key, &old, &spot) == Seen::kHere;
+    Held own;
+    const Held& held = HeldOf(key, attempt == 0 ? known : nullptr, &own);
+    Segment& segment = *held.at_.segment;
+    const Item& old = held.item_;
+    const Spot& spot = held.spot_;
+    const bool there = static_cast<bool>(old);
     if (there && old.entry != nullptr) {
       if constexpr (Sync::kFault != Fault::kReplacedUnsaved) SaveLine(segment, *spot.line);  // [T8]
       if constexpr (Sync::kFault == Fault::kReplacedByHalves) spot.line->words[spot.word].store(0, kPublish);
@@ -447,9 +482,9 @@ Item<Entry> BasicTable<Entry, Sync, Shape>::Put(const Key& key, Entry* fresh) {
       return old;
     }
     const uint32_t distance_min = there && Sync::kFault != Fault::kOutOfLineAnywhere ? spot.distance : 0;  // [T7]
-    if (!Crowded(segment) && Insert(segment, at.bucket, item, key.hash, distance_min, kPublish)) {
+    if (!Crowded(segment) && Insert(segment, held.at_.bucket, item, key.hash, distance_min, kPublish)) {
       if (there)
-        Erase(segment, at.bucket, spot, true);
+        Erase(segment, held.at_.bucket, spot, true);
       else
         SetSize(size() + 1);
       NoteDeadline(segment, key.hash, deadline_ms);
@@ -461,7 +496,7 @@ Item<Entry> BasicTable<Entry, Sync, Shape>::Put(const Key& key, Entry* fresh) {
 
 template <class Entry, class Sync, class Shape>
 bool BasicTable<Entry, Sync, Shape>::PutInline(const Key& key, uint32_t shape, int64_t deadline_ms, int64_t now_ms,
-                                               int64_t base_ms, Item* replaced) {
+                                               int64_t base_ms, Item* replaced, const Held* known) {
   if (directory_.load(std::memory_order_relaxed) == nullptr) MakeFirst();
   Item item;
   item.shape = shape;
@@ -469,17 +504,18 @@ bool BasicTable<Entry, Sync, Shape>::PutInline(const Key& key, uint32_t shape, i
   item.words[0] = Entry::Words(key)[0];
   item.words[1] = Entry::Words(key)[1];
   for (int attempt = 0;; ++attempt) {
-    const Where at = Locate(key.hash);
-    Segment& segment = *at.segment;
-    Item old;
-    Spot spot;
-    bool there = Look(segment, at.buckets, at.bucket, key, &old, &spot) == Seen::kHere;
+    Held own;
+    const Held& held = HeldOf(key, attempt == 0 ? known : nullptr, &own);
+    Segment& segment = *held.at_.segment;
+    const Item& old = held.item_;
+    const Spot& spot = held.spot_;
+    bool there = static_cast<bool>(old);
     if (there) {
       if (old.entry != nullptr) return false;
       *replaced = old;
       if constexpr (Sync::kFault != Fault::kReplacedUnsaved) SaveLine(segment, *spot.line);  // [T8]
       if (DeadlineOfCell(old.cell, base_ms) <= now_ms) {
-        Erase(segment, at.bucket, spot, true);
+        Erase(segment, held.at_.bucket, spot, true);
         SetSize(size() - 1);
         there = false;
       } else if (ChangeInPlace(*spot.line, spot.pair(), old.shape, item)) {
@@ -487,10 +523,10 @@ bool BasicTable<Entry, Sync, Shape>::PutInline(const Key& key, uint32_t shape, i
         return true;
       }
     }
-    if (!Crowded(segment) && Insert(segment, at.bucket, item, key.hash, there ? spot.distance : 0,  // [T7]
+    if (!Crowded(segment) && Insert(segment, held.at_.bucket, item, key.hash, there ? spot.distance : 0,  // [T7]
                                     PublishUnless(Fault::kPairPublishedRelaxed))) {
       if (there)
-        Erase(segment, at.bucket, spot, true);
+        Erase(segment, held.at_.bucket, spot, true);
       else
         SetSize(size() + 1);
       NoteDeadline(segment, key.hash, deadline_ms);
@@ -501,13 +537,12 @@ bool BasicTable<Entry, Sync, Shape>::PutInline(const Key& key, uint32_t shape, i
 }
 
 template <class Entry, class Sync, class Shape>
-Item<Entry> BasicTable<Entry, Sync, Shape>::Take(const Key& key) {
-  if (directory_.load(std::memory_order_relaxed) == nullptr) return {};
-  const Where at = Locate(key.hash);
-  Item item;
-  Spot spot;
-  if (Look(*at.segment, at.buckets, at.bucket, key, &item, &spot) != Seen::kHere) return {};
-  Erase(*at.segment, at.bucket, spot, item.entry == nullptr);
+Item<Entry> BasicTable<Entry, Sync, Shape>::Take(const Key& key, const Held* known) {
+  Held own;
+  const Held& held = HeldOf(key, known, &own);
+  const Item item = held.item_;
+  if (!item) return item;
+  Erase(*held.at_.segment, held.at_.bucket, held.spot_, item.entry == nullptr);
   SetSize(size() - 1);
   MaybeShrink(key.hash);
   return item;

@@ -48,7 +48,7 @@ class Modelled {
       const uint32_t shape = key.ShapeFor(version_);
       PlainItem old;
       const bool out_of_line = known != model_.end() && known->second.shape == 0;
-      ASSERT_EQ(table_.PutInline(key, shape, deadline_ms, now_ms_, kBase, &old), !out_of_line) << number;
+      ASSERT_EQ(table_.PutInline(key, shape, deadline_ms, now_ms_, kBase, &old, Held(key)), !out_of_line) << number;
       if (!out_of_line) {
         ASSERT_EQ(static_cast<bool>(old), known != model_.end()) << number;
         if (old) ExpectKnown(old, number);
@@ -56,7 +56,7 @@ class Modelled {
         return;
       }
     }
-    const PlainItem old = table_.Put(key, new PlainEntry(number, version_, deadline_ms));
+    const PlainItem old = table_.Put(key, new PlainEntry(number, version_, deadline_ms), Held(key));
     ASSERT_EQ(static_cast<bool>(old), known != model_.end()) << number;
     if (old) ExpectKnown(old, number);
     Retire(old);
@@ -64,7 +64,8 @@ class Modelled {
   }
   void Take(uint64_t number) {
     const EpochGuard guard;
-    const PlainItem old = table_.Take(PlainKey(number));
+    const PlainKey key(number);
+    const PlainItem old = table_.Take(key, Held(key));
     ASSERT_EQ(static_cast<bool>(old), model_.count(number) == 1) << number;
     if (old) ExpectKnown(old, number);
     Retire(old);
@@ -155,6 +156,12 @@ class Modelled {
     uint32_t shape;    // inline
     int64_t deadline_ms;
   };
+  // Every other change is told where the key is, or is not.
+  const PlainTable::Held* Held(const PlainKey& key) {
+    if (++changes_ % 2 == 0) return nullptr;
+    table_.FindHeld(key, &held_);
+    return &held_;
+  }
   static void Retire(const PlainItem& item) {
     if (item.entry != nullptr) storage::Retire(item.entry, &PlainEntry::DestroyRetired);
   }
@@ -174,6 +181,8 @@ class Modelled {
 
   PlainTable table_{kBase};
   std::unordered_map<uint64_t, Known> model_;
+  PlainTable::Held held_;
+  uint64_t changes_ = 0;
   uint64_t version_ = 0;
   int64_t now_ms_ = kBase;
 };
