@@ -3,7 +3,9 @@
 
     durability_bench.py BUILD [--rounds N] [--keys N] [--only sync|start|snapshot]
 
-Prints markdown tables; medians over interleaved rounds. CPU is the server's own, from /proc. One I/O thread each.
+Prints markdown tables; medians over interleaved rounds. CPU is the server's own, from /proc. One I/O thread each. Requests under each
+appendfsync come from idemd-bench: the server is kept on the first processor, the client on the second, and logs are not rewritten meanwhile
+(Redis' rewrite is a process of its own, whose time would not be counted).
 """
 import argparse
 import json
@@ -22,13 +24,16 @@ from lib.resp import Closed, Connection, Error, Timeout, encode  # noqa: E402
 from lib.server import free_port  # noqa: E402
 
 SHAPES = ((50, 1, 200_000), (50, 16, 1_000_000), (500, 1, 200_000), (500, 16, 1_000_000))
-TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def pinned(cpu):
+    return ["taskset", "-c", str(cpu)] if shutil.which("taskset") and os.cpu_count() > 1 else []
 
 
 class Process:
-    def __init__(self, words, directory):
+    def __init__(self, words, directory, cpu=None):
         self.port = free_port()
-        self.process = subprocess.Popen(words + ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", directory, "--save", ""],
+        self.process = subprocess.Popen((pinned(cpu) if cpu is not None else []) + words + ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", directory, "--save", ""],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def wait_until_loaded(self, timeout=600.0):
@@ -43,11 +48,6 @@ class Process:
             time.sleep(0.01)
         raise SystemExit("a server did not start")
 
-    def cpu_s(self):
-        with open(f"/proc/{self.process.pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
-
     def end(self, how=signal.SIGTERM):
         self.process.send_signal(how)
         self.process.wait(120)
@@ -57,25 +57,27 @@ def servers(idemd):
     return {"redis": ["redis-server"], "idemd": [idemd, "--io-threads", "1"]}
 
 
-def benchmark(port, clients, pipeline, requests):
-    out = subprocess.run(["redis-benchmark", "-p", str(port), "-c", str(clients), "-P", str(pipeline), "-n", str(requests),
-                          "-r", "1000000", "-t", "set", "--csv"], capture_output=True, text=True, check=True).stdout
-    return float(out.strip().splitlines()[-1].split(",")[1].strip('"'))
+def benchmark(build, server, clients, pipeline, requests):
+    out = subprocess.run(pinned(1) + [str(Path(build) / "bench" / "idemd-bench"), "-p", str(server.port), "-c", str(clients), "-P", str(pipeline),
+                                      "-n", str(requests), "-r", "1000000", "-t", "set", "--key-space", "uuid", "--server-pid", str(server.process.pid),
+                                      "-q", "--json", "-"], capture_output=True, text=True, check=True).stdout
+    found = json.loads(out)[0]
+    return found["requests_per_second"], found["server_cpu_us"]
 
 
-def sync_table(idemd, rounds):
+def sync_table(build, idemd, rounds):
     results = {}
     for _ in range(rounds):
         for sync in ("always", "everysec", "none"):
             for name, words in servers(idemd).items():
                 directory = tempfile.mkdtemp(prefix="idemd-bench-", dir=os.environ.get("IDEMD_BENCH_DIR"))
-                log = ["--appendonly", "no"] if sync == "none" else ["--appendonly", "yes", "--appendfsync", sync]
-                server = Process(words + log, directory)
+                log = ["--appendonly", "no"] if sync == "none" else ["--appendonly", "yes", "--appendfsync", sync,
+                                                                     "--auto-aof-rewrite-percentage", "0"]
+                server = Process(words + log, directory, cpu=0)
                 server.wait_until_loaded()
+                benchmark(build, server, 50, 16, 1_000_000)  # the keys, and what is done for the first time
                 for clients, pipeline, requests in SHAPES:
-                    before = server.cpu_s()
-                    rate = benchmark(server.port, clients, pipeline, requests)
-                    results.setdefault((sync, clients, pipeline, name), []).append((rate, (server.cpu_s() - before) / requests * 1e6))
+                    results.setdefault((sync, clients, pipeline, name), []).append(benchmark(build, server, clients, pipeline, requests))
                 server.end()
                 shutil.rmtree(directory)
     print("| appendfsync | clients x pipeline | Redis /s (CPU us) | idemd /s (CPU us) | rate | CPU | idemd against no log: rate | CPU |")
@@ -228,7 +230,7 @@ def main():
     options = parser.parse_args()
     idemd, idemd_bench = str(Path(options.build) / "idemd"), str(Path(options.build) / "bench" / "idemd-bench")
     if options.only in (None, "sync"):
-        sync_table(idemd, options.rounds)
+        sync_table(options.build, idemd, options.rounds)
     if options.only in (None, "start"):
         start_table(idemd, options.keys)
     if options.only in (None, "snapshot"):
