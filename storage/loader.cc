@@ -66,7 +66,7 @@ void Apply(Store& store, const Expected& expected, Batch& batch) {
   keys.clear();
   for (const Op& op : batch.ops) {
     keys.push_back(batch.KeyOf(op));
-    store.Prefetch(op.db, keys.back());
+    store.Prefetch(op.db, keys.back(), true);
   }
   Unit unit(store);
   unit.Lock(keys[0]);  // all are of one shard

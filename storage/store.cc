@@ -221,4 +221,29 @@ void Store::CheckInvariants() {
   }
 }
 
+// --- prefetching
+
+void Store::PrefetchReference(DbIndex db, const HashedKey& key) const {
+  const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
+  if (table != nullptr) table->PrefetchReference(key.hash);
+}
+
+void Store::Prefetch(DbIndex db, const HashedKey& key, bool change) const {
+  const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
+  if (table != nullptr) table->Prefetch(key.hash, change);
+}
+
+void Store::PrefetchEntry(DbIndex db, const HashedKey& key) const {
+  const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
+  if (table != nullptr) table->PrefetchEntry(key.hash);
+}
+
+void Store::PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys, bool change) const {
+  // Of a single key only what need not be waited for.
+  if (keys.size() == 1) return Prefetch(db, keys[0], change);
+  for (const HashedKey& key : keys) PrefetchReference(db, key);
+  for (const HashedKey& key : keys) Prefetch(db, key, change);
+  for (const HashedKey& key : keys) PrefetchEntry(db, key);
+}
+
 }  // namespace idemd::storage

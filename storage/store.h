@@ -421,12 +421,13 @@ class Store {
   // The limits that life functions take, from the settings and the memory in use.
   Limits CurrentLimits() const;
 
-  // The fast path of a pipeline, inside an epoch guard: brings the key's bucket into the cache, and then, once that has
-  // arrived, the entry.
-  void Prefetch(DbIndex db, const HashedKey& key) const;
+  // The fast path of a pipeline, inside an epoch guard: brings what leads to the key's bucket into the cache, the bucket (and
+  // what else a `change` of it looks at), and the entry. Each step needs what the one before has had the time to bring.
+  void PrefetchReference(DbIndex db, const HashedKey& key) const;
+  void Prefetch(DbIndex db, const HashedKey& key, bool change = false) const;
   void PrefetchEntry(DbIndex db, const HashedKey& key) const;
-  // Both for all keys of a command, so that their cache misses overlap.
-  void PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys) const;
+  // All of it for all keys of a command, so that their cache misses overlap.
+  void PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys, bool change = false) const;
   size_t waiters() const;         // callers in line, all keys
   size_t wait_timer_size() const;  // lines that time alone may change something for
   uint64_t memory_bytes() const;  // keys, values and tables

@@ -156,21 +156,6 @@ KeyView Unit::ViewOf(const Item& item) const {
   return view;
 }
 
-void Store::PrefetchEntry(DbIndex db, const HashedKey& key) const {
-  const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
-  if (table != nullptr) table->PrefetchEntry(key.hash);
-}
-
-void Store::Prefetch(DbIndex db, const HashedKey& key) const {
-  const Table* table = impl_->shards[ShardNumber(key.hash)].tables[db].load(std::memory_order_acquire);
-  if (table != nullptr) table->Prefetch(key.hash);
-}
-
-void Store::PrefetchAll(DbIndex db, absl::Span<const HashedKey> keys) const {
-  for (const HashedKey& key : keys) Prefetch(db, key);
-  for (const HashedKey& key : keys) PrefetchEntry(db, key);
-}
-
 inline void Unit::NoteUse(Entry& entry) {
   if (store_.CountsUses()) [[unlikely]]
     return CountUse(entry);
@@ -226,10 +211,8 @@ Unit::Item Unit::LiveItem(Shard& shard, DbIndex db, const HashedKey& key) {
   if (const Table::Held* const known = Known(db, key)) return known->item();
   const Table* table = shard.tables[db].load(std::memory_order_relaxed);
   found_.key = nullptr;
-  if (table == nullptr)
-    found_.held = Table::Held();
-  else
-    table->FindHeld(key, &found_.held);
+  found_.held = Table::Held();
+  if (table != nullptr) table->FindHeld(key, &found_.held);
   const Item item = found_.held.item();
   const bool expired = item && Expired(DeadlineOf(item));
   if (expired && !store_.frozen_.load(std::memory_order_relaxed)) {

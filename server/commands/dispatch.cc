@@ -275,7 +275,7 @@ const CommandEntry* Dispatcher::Find(absl::string_view name) {
   return entry;
 }
 
-void Dispatcher::Prepare(const Session& session, Words words, Prepared& p) {
+void Dispatcher::Prepare(Words words, Prepared& p) {
   p.entry = Find(words[0]);
   if (p.entry == nullptr) return;
   if (!p.entry->subcommands.empty() && words.size() > 1) {
@@ -288,7 +288,20 @@ void Dispatcher::Prepare(const Session& session, Words words, Prepared& p) {
   if (first == 0 || words.size() <= static_cast<size_t>(first)) return;
   p.first_key = first;
   std::construct_at(&p.key, words[static_cast<size_t>(first)]);  // where it is, not copied
-  services_.store.Prefetch(session.db, p.key);
+  p.looks = !p.entry->spec->keys_are_prefixes;
+}
+
+// What the commands of a chunk will look at, step by step for all of them together. A command alone only waits for less.
+template <class PreparedAt>
+void Dispatcher::Prefetch(storage::DbIndex db, size_t chunk, const PreparedAt& prepared) const {
+  const storage::Store& store = services_.store;
+  const auto each = [&](auto&& step) {
+    for (size_t i = 0; i < chunk; ++i)
+      if (const Prepared& p = prepared(i); p.looks) step(p);
+  };
+  if (chunk > 1) each([&](const Prepared& p) { store.PrefetchReference(db, p.key); });
+  each([&](const Prepared& p) { store.Prefetch(db, p.key, (p.entry->spec->flags & kWrite) != 0); });
+  if (chunk > 1) each([&](const Prepared& p) { store.PrefetchEntry(db, p.key); });
 }
 
 bool Dispatcher::Quiet(Session& session) const {
@@ -320,13 +333,10 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
     for (size_t i = 0; i < chunk; ++i) {
       const protocol::RequestSpan& request = batch.requests[done + i];
       Prepared& p = *new (&prepared(i)) Prepared;
-      Prepare(session, batch.words_of(request), p);
+      Prepare(batch.words_of(request), p);
       p.quick = p.entry != nullptr && p.entry->quick && request.bytes <= kTogetherBytesMax;
     }
-    if (chunk > 1) {
-      for (size_t i = 0; i < chunk; ++i)
-        if (prepared(i).first_key != 0) services_.store.PrefetchEntry(session.db, prepared(i).key);
-    }
+    Prefetch(session.db, chunk, prepared);
     for (size_t i = 0; i < chunk; ++i, ++done) {
       if (session.waiter != nullptr || session.close_after_reply || out.size() > out_soft_limit) return done - first;
       if (timer.now_us() >= session.turn_end_us && done != first) [[unlikely]]

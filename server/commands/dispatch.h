@@ -56,6 +56,7 @@ class Dispatcher {
     const CommandEntry* entry = nullptr;      // what runs; null: unknown
     const CommandEntry* container = nullptr;  // set when only the subcommand is unknown
     int first_key = 0;                        // its position in the words, 0: none
+    bool looks = false;                       // there is one, and it is looked up
     bool quick = false;                       // short, and what runs is: it may be timed with its neighbours
     storage::HashedKey key;
   };
@@ -69,7 +70,9 @@ class Dispatcher {
  private:
   // The entry of a name that has been asked for lately, or else the table's.
   const CommandEntry* Find(absl::string_view name);
-  void Prepare(const Session& session, absl::Span<const absl::string_view> words, Prepared& p);
+  void Prepare(absl::Span<const absl::string_view> words, Prepared& p);
+  template <class PreparedAt>
+  void Prefetch(storage::DbIndex db, size_t chunk, const PreparedAt& prepared) const;
   // Whether nothing about the server or the session asks for a closer look at commands that only work on data
   // (CommandEntry::plain). Asked once for all of a batch: what other threads change meanwhile came after the batch did.
   bool Quiet(Session& session) const;

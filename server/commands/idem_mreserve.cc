@@ -109,7 +109,7 @@ void Mreserve(Context& c) {
     if (!seen.insert(keys.back().bytes).second) return c.reply.Error(errors::kKeyTwice);
   }
 
-  c.services.store.PrefetchAll(c.db(), keys);
+  c.services.store.PrefetchAll(c.db(), keys, true);
   c.unit.LockKeys(keys);
   for (const HashedKey& key : keys) c.unit.ServeDueWaiters(c.db(), key);
   std::vector<ReserveOutcome> outcomes;

@@ -1,8 +1,5 @@
 // IDEM.TOKEN makes one-shot tokens, IDEM.CONSUME uses one up.
-#include <array>
-#include <string>
-#include <vector>
-
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "protocol/errors.h"
 #include "server/admin/settings.h"
@@ -40,8 +37,8 @@ void Token(Context& c) {
   const auto count = static_cast<size_t>(options.count);
   const absl::string_view prefix = c.words[1];
   const size_t key_bytes = prefix.size() + storage::kTokenChars;
-  std::string bytes(count * key_bytes, '\0');
-  std::vector<HashedKey> keys;
+  absl::InlinedVector<char, 128> bytes(count * key_bytes);  // mostly it is one token behind a short prefix
+  absl::InlinedVector<HashedKey, 1> keys;
   keys.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     char* key = bytes.data() + i * key_bytes;
@@ -50,7 +47,7 @@ void Token(Context& c) {
       return c.reply.Error(errors::kNoRandomness);
     keys.emplace_back(absl::string_view(key, key_bytes));
   }
-  c.services.store.PrefetchAll(c.db(), keys);
+  c.services.store.PrefetchAll(c.db(), keys, true);
   c.unit.LockKeys(keys);
   if (options.has(kOptCount)) c.reply.Array(count);
   for (const HashedKey& key : keys) {

@@ -18,7 +18,7 @@ KeyList KeysFrom(Context& c, size_t first) {
   KeyList keys;
   keys.reserve(c.words.size() - first);
   for (size_t i = first; i < c.words.size(); ++i) keys.push_back(c.Key(i));
-  c.services.store.PrefetchAll(c.db(), keys);
+  c.services.store.PrefetchAll(c.db(), keys, (c.spec->flags & kWrite) != 0);
   return keys;
 }
 

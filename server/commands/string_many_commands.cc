@@ -20,7 +20,7 @@ KeyList KeysAt(Context& c, size_t step) {
   KeyList keys;
   keys.reserve(c.words.size() / step);
   for (size_t i = 1; i < c.words.size(); i += step) keys.push_back(c.Key(i));
-  c.services.store.PrefetchAll(c.db(), keys);
+  c.services.store.PrefetchAll(c.db(), keys, (c.spec->flags & kWrite) != 0);
   return keys;
 }
 

@@ -107,9 +107,12 @@ class BasicTable {
   // --- any thread inside a guard
   // Nothing: provably absent.
   Item Find(const Key& key) const;
-  // Brings the key's home bucket into the cache.
-  void Prefetch(uint64_t hash) const;
-  // After Prefetch() has had its time: brings what is likely looked at next into the cache, the key's entry or the next line.
+  // In steps, each of which needs what the one before has had the time to bring into the cache. The reference to the key's
+  // segment:
+  void PrefetchReference(uint64_t hash) const;
+  // The key's home bucket; for a `change`, the segment's counts, too.
+  void Prefetch(uint64_t hash, bool change = false) const;
+  // What is likely looked at next: the key's entry, or the next line.
   void PrefetchEntry(uint64_t hash) const;
   size_t size() const { return size_.load(std::memory_order_relaxed); }
   size_t memory_bytes() const { return sizeof(*this) + bytes_.load(std::memory_order_relaxed); }
@@ -124,7 +127,7 @@ class BasicTable {
   int64_t next_due_ms() const { return next_due_ms_.load(std::memory_order_relaxed); }
 
   // --- the holder of the shard's lock
-  // Where a key is, or would be looked for. Good until the table is changed.
+  // Where a key is, or would be looked for, into a fresh one. Good until the table is changed.
   class Held;
   void FindHeld(const Key& key, Held* held) const;
   // Makes a table that has never held a key as large as so many words need (words.h: an inline key takes two, another one). It
@@ -330,11 +333,19 @@ Item<Entry> BasicTable<Entry, Sync, Shape>::Find(const Key& key) const {
 }
 
 template <class Entry, class Sync, class Shape>
-void BasicTable<Entry, Sync, Shape>::Prefetch(uint64_t hash) const {
+void BasicTable<Entry, Sync, Shape>::PrefetchReference(uint64_t hash) const {
+  Directory* directory = directory_.load(std::memory_order_acquire);
+  if (directory != nullptr) __builtin_prefetch(&directory->at(DirectoryIndex(hash, directory->depth())));
+}
+
+template <class Entry, class Sync, class Shape>
+void BasicTable<Entry, Sync, Shape>::Prefetch(uint64_t hash, bool change) const {
   Directory* directory = directory_.load(std::memory_order_acquire);
   if (directory == nullptr) return;
   const uint64_t reference = directory->at(DirectoryIndex(hash, directory->depth())).load(std::memory_order_acquire);
-  __builtin_prefetch(&SegmentOf(reference)->line(BucketOf(hash, BucketsOf(reference))));
+  Segment* const segment = SegmentOf(reference);
+  __builtin_prefetch(&segment->line(BucketOf(hash, BucketsOf(reference))));
+  if (change) __builtin_prefetch(segment);
 }
 
 template <class Entry, class Sync, class Shape>
@@ -443,7 +454,6 @@ typename BasicTable<Entry, Sync, Shape>::Where BasicTable<Entry, Sync, Shape>::L
 
 template <class Entry, class Sync, class Shape>
 void BasicTable<Entry, Sync, Shape>::FindHeld(const Key& key, Held* held) const {
-  *held = Held();
   if (directory_.load(std::memory_order_relaxed) == nullptr) return;
   held->at_ = Locate(key.hash);
   (void)Look(*held->at_.segment, held->at_.buckets, held->at_.bucket, key, &held->item_, &held->spot_);  // nobody changes anything

@@ -74,7 +74,8 @@ class Modelled {
   void Find(uint64_t number) const {
     const EpochGuard guard;
     const PlainKey key(number);
-    table_.Prefetch(key.hash);
+    table_.PrefetchReference(key.hash);
+    table_.Prefetch(key.hash, number % 2 == 0);
     table_.PrefetchEntry(key.hash);
     const PlainItem item = table_.Find(key);
     ASSERT_EQ(static_cast<bool>(item), model_.count(number) == 1) << number;
@@ -159,6 +160,7 @@ class Modelled {
   // Every other change is told where the key is, or is not.
   const PlainTable::Held* Held(const PlainKey& key) {
     if (++changes_ % 2 == 0) return nullptr;
+    held_ = {};
     table_.FindHeld(key, &held_);
     return &held_;
   }
