@@ -18,6 +18,7 @@
 #include "server/admin/latency.h"
 #include "server/admin/log.h"
 #include "server/admin/native_stats.h"
+#include "server/admin/process.h"
 #include "server/admin/settings.h"
 #include "server/admin/slowlog.h"
 #include "server/admin/stats.h"
@@ -519,6 +520,7 @@ int Main(const std::vector<std::string>& arguments) {
   }
   SetLogLevel(settings.loglevel.load(std::memory_order_relaxed));
   LogStart(settings);
+  PrepareAllocator();
   return Serve(settings);
 }
 

@@ -123,8 +123,9 @@ void Batches(benchmark::State& state, bool inlined) {
     const EpochGuard guard;
     for (HashedKey& key : keys) {
       key = HashedKey(filled.Key(i++, true));
-      filled.tables.Of(key).Prefetch(key.hash);
+      filled.tables.Of(key).PrefetchReference(key.hash);
     }
+    for (const HashedKey& key : keys) filled.tables.Of(key).Prefetch(key.hash);
     for (const HashedKey& key : keys) filled.tables.Of(key).PrefetchEntry(key.hash);
     for (const HashedKey& key : keys) found += filled.tables.Of(key).Find(key) ? 1 : 0;
   }

@@ -53,15 +53,16 @@ class IdemdTable {
     storage::Unit unit(store_);
     return static_cast<bool>(unit.Find(0, storage::HashedKey(key)));
   }
-  // As a pipeline's commands are executed: all keys hashed and their lines asked for, then a unit
-  // for each.
+  // As a pipeline's commands are executed: all keys hashed and what leads to them asked for step by
+  // step, then a unit for each.
   size_t GetBatch(const Keys& keys, size_t first) {
     const storage::EpochGuard guard;
     std::array<storage::HashedKey, kBatch> batch;
     for (size_t i = 0; i < kBatch; ++i) {
       batch[i] = storage::HashedKey(keys[first + i]);
-      store_.Prefetch(0, batch[i]);
+      store_.PrefetchReference(0, batch[i]);
     }
+    for (const storage::HashedKey& key : batch) store_.Prefetch(0, key);
     for (const storage::HashedKey& key : batch) store_.PrefetchEntry(0, key);
     size_t found = 0;
     for (const storage::HashedKey& key : batch) {

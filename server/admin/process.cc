@@ -86,6 +86,17 @@ std::string AllocatorReport() {
   return report;
 }
 
+void PrepareAllocator() {
+  if (mallctl == nullptr) return;
+  unsigned own = 0;
+  unsigned arenas = 0;
+  size_t size = sizeof(unsigned);
+  if (mallctl("thread.arena", &own, &size, nullptr, 0) != 0 || mallctl("opt.narenas", &arenas, &size, nullptr, 0) != 0) return;
+  // An arena is made when it is first given to a thread.
+  for (unsigned i = 0; i < arenas; ++i) mallctl("thread.arena", nullptr, nullptr, &i, sizeof(i));
+  mallctl("thread.arena", nullptr, nullptr, &own, sizeof(own));
+}
+
 void PurgeAllocator() {
   if (mallctl == nullptr) {
     malloc_trim(0);

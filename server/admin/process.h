@@ -21,6 +21,9 @@ ProcessMemory ReadProcessMemory();
 std::string AllocatorName();  // "jemalloc-5.3.0", "libc"
 // The allocator's own report, "" when it has none.
 std::string AllocatorReport();
+// At the start, before there are other threads: makes all arenas that threads will be given. jemalloc makes one when a thread first asks
+// for memory, and its 5.3 goes on with a null pointer when it has none for that, so a thread that began late could end the process.
+void PrepareAllocator();
 // Gives freed pages back to the system.
 void PurgeAllocator();
 
