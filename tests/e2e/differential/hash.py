@@ -69,7 +69,7 @@ def commands(rng):
                 lambda: ["COPY", key, rng.choice(KEYS), "REPLACE"],
                 lambda: ["OBJECT", "ENCODING", key],
                 lambda: ["OBJECT", "ENCODING", key],
-                lambda: ["PEXPIRE", key, "100000"],
+                lambda: ["PEXPIRE", key, "100000000"],
                 lambda: ["TYPE", key],
                 lambda: [rng.choice(["HSET", "HGET", "HDEL", "HINCRBY", "HGETALL", "HSCAN"]), key],
                 lambda: ["CONFIG", "SET", "hash-max-listpack-entries", rng.choice(["0", "1", "12", "12", "40"])],

@@ -42,7 +42,7 @@ def commands(rng):
                 lambda: ["PFADD", "cut", "a"],
                 lambda: ["PFDEBUG", "TODENSE", key],
                 lambda: ["COPY", rng.choice(KEYS), rng.choice(KEYS), "REPLACE"],
-                lambda: ["PEXPIRE", key, "100000"],
+                lambda: ["PEXPIRE", key, "100000000"],
                 lambda: ["STRLEN", key],
                 lambda: ["PFADD"],
                 lambda: ["PFCOUNT"],

@@ -79,7 +79,7 @@ def commands(rng):
                 lambda: ["RENAME", key, other],
                 lambda: ["COPY", key, other, "REPLACE"],
                 lambda: ["OBJECT", "ENCODING", key],
-                lambda: ["PEXPIRE", key, "100000"],
+                lambda: ["PEXPIRE", key, "100000000"],
                 lambda: ["PERSIST", key],
                 lambda: ["TYPE", key],
                 lambda: ["LPUSH", key],

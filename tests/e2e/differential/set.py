@@ -78,7 +78,7 @@ def commands(rng):
                 lambda: ["COPY", key, other, "REPLACE"],
                 lambda: ["OBJECT", "ENCODING", key],
                 lambda: ["OBJECT", "ENCODING", key],
-                lambda: ["PEXPIRE", key, "100000"],
+                lambda: ["PEXPIRE", key, "100000000"],
                 lambda: ["TYPE", key],
                 lambda: [rng.choice(["SADD", "SREM", "SMOVE", "SINTERSTORE", "SSCAN"]), key],
                 lambda: ["CONFIG", "SET", "set-max-intset-entries", rng.choice(["0", "1", "16", "16", "40"])]])(),
