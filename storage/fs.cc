@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -44,7 +45,8 @@ bool IsAt(int fd, const std::string& path) {
 
 class SystemFile final : public File {
  public:
-  SystemFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  // `end`: where the descriptor stands, too.
+  SystemFile(int fd, std::string path, uint64_t end) : fd_(fd), path_(std::move(path)), end_(end) {}
   ~SystemFile() override { close(fd_); }
 
   absl::Status Append(absl::string_view bytes) override {
@@ -52,6 +54,7 @@ class SystemFile final : public File {
       const ssize_t n = Again([&] { return write(fd_, bytes.data(), bytes.size()); });
       if (n < 0) return Failed("write", path_, errno);
       bytes.remove_prefix(static_cast<size_t>(n));
+      end_ += static_cast<uint64_t>(n);
     }
     return absl::OkStatus();
   }
@@ -78,17 +81,29 @@ class SystemFile final : public File {
 
   absl::Status Truncate(uint64_t size) override {
     if (Again([&] { return ftruncate(fd_, static_cast<off_t>(size)); }) != 0) return Failed("truncate", path_, errno);
+    if (lseek(fd_, static_cast<off_t>(size), SEEK_SET) < 0) return Failed("seek in", path_, errno);
+    end_ = prefilled_to_ = size;
     return absl::OkStatus();
   }
 
   absl::Status Reserve(uint64_t bytes) override {
-    const absl::StatusOr<uint64_t> size = Size();
-    if (!size.ok()) return size.status();
     const int result = Again([&] {
-      return fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(*size), static_cast<off_t>(bytes));
+      return fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(end_), static_cast<off_t>(bytes));
     });
     // Some file systems cannot: then space is found, or not, when it is written.
     if (result != 0 && errno != EOPNOTSUPP) return Failed("reserve space for", path_, errno);
+    return absl::OkStatus();
+  }
+
+  absl::Status Prefill(uint64_t bytes) override {
+    static constexpr std::array<char, 64 << 10> kZeros = {};
+    prefilled_to_ = std::max(prefilled_to_, end_);
+    while (prefilled_to_ < end_ + bytes) {
+      const size_t size = std::min<uint64_t>(kZeros.size(), end_ + bytes - prefilled_to_);
+      const ssize_t n = Again([&] { return pwrite(fd_, kZeros.data(), size, static_cast<off_t>(prefilled_to_)); });
+      if (n < 0) return Failed("write ahead in", path_, errno);
+      prefilled_to_ += static_cast<uint64_t>(n);
+    }
     return absl::OkStatus();
   }
 
@@ -106,6 +121,8 @@ class SystemFile final : public File {
  private:
   const int fd_;
   const std::string path_;
+  uint64_t end_;               // of what was appended
+  uint64_t prefilled_to_ = 0;  // with zeros, where that is behind the end
 };
 
 class SystemLock final : public FileLock {
@@ -130,16 +147,22 @@ class SystemFileSystem final : public FileSystem {
         flags |= O_RDONLY;
         break;
       case Mode::kCreate:
-        flags |= O_RDWR | O_CREAT | O_EXCL | O_APPEND;
+        flags |= O_RDWR | O_CREAT | O_EXCL;
         break;
       case Mode::kAppend:
-        flags |= O_RDWR | O_APPEND;
+        flags |= O_RDWR;
         break;
     }
     std::string name(path);
     const int fd = Again([&] { return open(name.c_str(), flags, 0600); });
     if (fd < 0) return Failed("open", path, errno);
-    return std::unique_ptr<File>(new SystemFile(fd, std::move(name)));
+    const off_t end = mode == Mode::kAppend ? lseek(fd, 0, SEEK_END) : 0;
+    if (end < 0) {
+      const int error = errno;
+      close(fd);
+      return Failed("seek in", path, error);
+    }
+    return std::unique_ptr<File>(new SystemFile(fd, std::move(name), static_cast<uint64_t>(end)));
   }
 
   absl::Status Rename(absl::string_view from, absl::string_view to) override {

@@ -19,14 +19,18 @@ namespace idemd::storage {
 class File {
  public:
   virtual ~File() = default;
-  // All of `bytes` at the end, or an error; a short write is continued, and what was written before an error stays.
+  // All of `bytes` behind what is there (what Prefill() wrote does not count), or an error; a short write is continued, and
+  // what was written before an error stays.
   [[nodiscard]] virtual absl::Status Append(absl::string_view bytes) = 0;
   // Exactly `size` bytes from `offset`, fewer only at the end of the file.
   [[nodiscard]] virtual absl::StatusOr<std::string> ReadAt(uint64_t offset, size_t size) = 0;
-  [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() = 0;
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> Size() = 0;  // with what was prefilled
   [[nodiscard]] virtual absl::Status Truncate(uint64_t size) = 0;
   // Space for the next `bytes` behind the end, without changing the size.
   [[nodiscard]] virtual absl::Status Reserve(uint64_t bytes) = 0;
+  // Zeros in the next `bytes` behind the end: a sync of what is appended over them has neither blocks nor a size to write, so
+  // that the file system's journal has no part in it. Truncate() takes them away; a crash leaves them.
+  [[nodiscard]] virtual absl::Status Prefill(uint64_t bytes) = 0;
   // Data, and the metadata needed to read it back (fdatasync).
   [[nodiscard]] virtual absl::Status Sync() = 0;
   // Whether `path` still names this very file.

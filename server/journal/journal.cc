@@ -19,6 +19,8 @@ constexpr auto kTryAgain = std::chrono::milliseconds(100);
 constexpr auto kSyncEvery = std::chrono::seconds(1);
 // Space is reserved behind the end in such steps, when less than half of one is left.
 constexpr uint64_t kReserveBytes = 8 << 20;
+// And under `always` so much of it is filled with zeros; less in simulations, where it shall happen often.
+constexpr uint64_t kPrefillBytes = 1 << 20, kPrefillBytesInline = 1 << 10;
 // Buffers larger than this are given back after use.
 constexpr size_t kKeepBytes = 4 << 20;
 
@@ -46,7 +48,7 @@ absl::Status Journal::Start(NewFile file, const LogEnd& before, uint64_t fence, 
   sum_ = before.sum;
   start_lsn_ = before.last;
   sealed_ = false;
-  reserved_to_ = 0;
+  reserved_to_ = prefilled_to_ = 0;
   {
     const std::lock_guard<std::mutex> wake(wake_mutex_);
     stopping_ = false;
@@ -67,7 +69,7 @@ absl::Status Journal::Start(NewFile file, const LogEnd& before, uint64_t fence, 
   synced_.store(before.last, std::memory_order_relaxed);
   released_.store(before.last, std::memory_order_relaxed);
   file_bytes_.store(0, std::memory_order_relaxed);
-  Reserve();
+  PrepareSpace();
   if (!WriteOut() || !SyncWritten()) return absl::UnavailableError(absl::StrCat("cannot begin ", path_));
   Advance();
   if (!inline_commits_) thread_ = std::thread([this] { Committer(); });
@@ -126,6 +128,7 @@ void Journal::Release(Lsn lsn) {
     const WriterLock writer(writer_mutex_);
     if (WriteOut() && policy() == SyncPolicy::kAlways) SyncWritten();
     Advance();
+    PrepareSpace();
     return;
   }
   if (policy() != SyncPolicy::kAlways) {
@@ -236,6 +239,7 @@ bool Journal::WriteBatch(Chunk& chunk) {
       Fail(cut);
       return false;
     }
+    reserved_to_ = prefilled_to_ = 0;
     CannotWrite(status);
     return false;
   }
@@ -292,11 +296,17 @@ bool Journal::SyncLocked() {
   return true;
 }
 
-void Journal::Reserve() {
-  const uint64_t bytes = file_bytes_.load(std::memory_order_relaxed);
-  if (bytes + kReserveBytes / 2 < reserved_to_) return;
+void Journal::PrepareSpace() {
   // A disk without so much room is found out about when the room is needed.
-  if (file_->Reserve(kReserveBytes).ok()) reserved_to_ = bytes + kReserveBytes;
+  if (sealed_ || full_.load(std::memory_order_relaxed)) return;
+  const uint64_t bytes = file_bytes_.load(std::memory_order_relaxed);
+  if (bytes + kReserveBytes / 2 >= reserved_to_) {
+    if (!file_->Reserve(kReserveBytes).ok()) return;
+    reserved_to_ = bytes + kReserveBytes;
+  }
+  const uint64_t prefill = inline_commits_ ? kPrefillBytesInline : kPrefillBytes;
+  if (policy() == SyncPolicy::kAlways && bytes + prefill / 2 >= prefilled_to_ && file_->Prefill(prefill).ok())
+    prefilled_to_ = bytes + prefill;
 }
 
 void Journal::Committer() {
@@ -321,13 +331,13 @@ void Journal::Committer() {
       const bool written = !sealed_ && WriteOut();
       if (written && (policy == SyncPolicy::kAlways || sync_wanted) && synced() < this->written()) SyncWritten();
       advanced = Advance();
-      if (!sealed_) Reserve();
+      PrepareSpace();
     }
     if (now >= next_sync) {
       next_sync = now + kSyncEvery;
       if (policy == SyncPolicy::kEverySecond && synced() < written()) SyncWritten();
       const WriterLock writer(writer_mutex_);
-      if (!sealed_) Reserve();
+      PrepareSpace();
     }
     if ((advanced || sync_wanted) && hooks_.released) hooks_.released();
     wake.lock();
@@ -342,9 +352,10 @@ absl::Status Journal::WriteSeal() {
   seal.last = written();
   AppendSeal(file_bytes_.load(std::memory_order_relaxed), seal.bytes);
   if (!WriteBatch(seal)) return absl::UnavailableError(absl::StrCat("cannot write the seal of ", path_));
-  // Gives back the space behind the end. Where that fails nothing but space is lost.
-  file_->Truncate(file_bytes_.load(std::memory_order_relaxed)).IgnoreError();
-  return absl::OkStatus();
+  // Gives back the space behind the end, and takes the zeros away: a start of ours does not mind them, a stock Redis does.
+  absl::Status cut = file_->Truncate(file_bytes_.load(std::memory_order_relaxed));
+  if (!cut.ok()) Fail(cut);
+  return cut;
 }
 
 absl::Status Journal::Rotate(NewFile file, absl::FunctionRef<void(absl::FunctionRef<void()> at_cut)> cut,
@@ -382,8 +393,8 @@ absl::Status Journal::Rotate(NewFile file, absl::FunctionRef<void(absl::Function
   path_ = std::move(file.path);
   name_ = file.header.name;
   file_bytes_.store(0, std::memory_order_relaxed);
-  reserved_to_ = 0;
-  Reserve();
+  reserved_to_ = prefilled_to_ = 0;
+  PrepareSpace();
   if (WriteOut() && policy() == SyncPolicy::kAlways) SyncLocked();
   AdvanceAndTell();
   return absl::OkStatus();

@@ -4,7 +4,8 @@
 //   loops, at the end of a turn         Release: everysec, no: write the buffer now. always: wake the committer
 //   committer                           always: write, sync, release, again. everysec: one sync a second
 //
-// With `always` one batch is in flight while the next one fills: no timer decides how many requests share a sync.
+// With `always` one batch is in flight while the next one fills: no timer decides how many requests share a sync. Batches go over
+// zeros that were written before: a sync then is one of data alone, and the file system's journal stays out of it.
 //
 // Threads     Append(), ReserveFences(), Release() and the LSNs: any. Start() and Stop(): one, before and after all others.
 //             Rotate(): the thread of snapshots.
@@ -131,7 +132,7 @@ class Journal final : public storage::EffectLog {
   bool SyncLocked();  // holder of sync_mutex_
   bool Advance();     // whether released() has
   void AdvanceAndTell();
-  void Reserve();
+  void PrepareSpace();
   void Fail(const absl::Status& why);
   void CannotWrite(const absl::Status& why);
   void Committer();
@@ -157,7 +158,7 @@ class Journal final : public storage::EffectLog {
   Chunk taken_;           // from the open buffer, not wholly written yet
   std::string batch_;     // its header and itself
   uint64_t sum_ = 0;
-  uint64_t reserved_to_ = 0;
+  uint64_t reserved_to_ = 0, prefilled_to_ = 0;
   int64_t full_since_ns_ = 0;  // boot time; 0: the disk is not full
   storage::Lsn cut_lsn_ = 0, start_lsn_ = 0;
   uint64_t closed_bytes_ = 0;

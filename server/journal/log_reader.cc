@@ -77,6 +77,19 @@ absl::StatusOr<LogReader::Step> LogReader::Next() {
   return step;
 }
 
+absl::StatusOr<uint64_t> BytesBeforeZeros(storage::File& file, uint64_t size) {
+  constexpr uint64_t kBlockBytes = 64 << 10;
+  while (size > 0) {
+    const uint64_t from = size - std::min(size, kBlockBytes);
+    const absl::StatusOr<std::string> block = file.ReadAt(from, static_cast<size_t>(size - from));
+    if (!block.ok()) return block.status();
+    const size_t last = block->find_last_not_of('\0');
+    if (last != std::string::npos) return from + last + 1;
+    size = from;
+  }
+  return 0;
+}
+
 absl::StatusOr<bool> TellsOfSynced(storage::File& file, uint64_t size, uint64_t offset, storage::Lsn lsn) {
   FileWindow window(file, size);
   window.Skip(offset);

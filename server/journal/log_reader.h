@@ -59,6 +59,9 @@ class LogReader {
   uint64_t skip_ = 0;
 };
 
+// The size of a log without zeros behind its end: they were written ahead (File::Prefill), and no batch ends with one.
+[[nodiscard]] absl::StatusOr<uint64_t> BytesBeforeZeros(storage::File& file, uint64_t size);
+
 // Whether anywhere from `offset` on there is a sound batch that says that an LSN above `lsn` was on disk when it was written.
 [[nodiscard]] absl::StatusOr<bool> TellsOfSynced(storage::File& file, uint64_t size, uint64_t offset, storage::Lsn lsn);
 

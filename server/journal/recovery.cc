@@ -91,6 +91,15 @@ absl::StatusOr<Recovery::Opened> Recovery::Open(const std::string& path) {
   return Opened{*std::move(file), *size};
 }
 
+absl::StatusOr<Recovery::Opened> Recovery::OpenLog(const std::string& path) {
+  absl::StatusOr<Opened> opened = Open(path);
+  if (!opened.ok()) return opened;
+  const absl::StatusOr<uint64_t> size = BytesBeforeZeros(*opened->file, opened->size);
+  if (!size.ok()) return size.status();
+  opened->size = *size;
+  return opened;
+}
+
 // --- snapshots
 
 absl::Status Recovery::TakeAux(absl::string_view name, absl::string_view value) {
@@ -211,13 +220,14 @@ absl::Status Recovery::LookAtUnlisted(const std::vector<ManifestFile>& there) {
 absl::StatusOr<bool> Recovery::IsOwn() {
   bool own = true, any = false;
   for (const ManifestFile& file : found_.manifest.files) {
-    absl::StatusOr<Opened> opened = Open(directory_.PathOf(file.name));
+    const std::string path = directory_.PathOf(file.name);
+    absl::StatusOr<Opened> opened = file.base ? Open(path) : OpenLog(path);
     if (!opened.ok()) return opened.status();
     counters_.bytes_total.fetch_add(opened->size, std::memory_order_relaxed);
     absl::StatusOr<std::string> magic = opened->file->ReadAt(0, 5);
     if (!magic.ok()) return magic.status();
-    if (file.base && absl::EndsWith(file.name, ".rdb") && *magic != "REDIS") return Damaged(directory_.PathOf(file.name), "it is no snapshot");
-    if (!file.base && *magic == "REDIS") return Damaged(directory_.PathOf(file.name), "it is a snapshot, where a log should be");
+    if (file.base && absl::EndsWith(file.name, ".rdb") && *magic != "REDIS") return Damaged(path, "it is no snapshot");
+    if (!file.base && *magic == "REDIS") return Damaged(path, "it is a snapshot, where a log should be");
     if (opened->size == 0) continue;
     if (file.base) {
       absl::StatusOr<std::string> head = opened->file->ReadAt(0, 256);

@@ -52,7 +52,7 @@ absl::Status Recovery::ApplyBatch(const std::string& path, absl::string_view com
 
 absl::Status Recovery::LoadOwnLog(const ManifestFile& listed, bool first, bool last) {
   const std::string path = directory_.PathOf(listed.name);
-  absl::StatusOr<Opened> opened = Open(path);
+  absl::StatusOr<Opened> opened = OpenLog(path);
   if (!opened.ok()) return opened.status();
   LogReader reader(*opened->file, opened->size);
   LogEnd end{listed.name, 0, found_.end.last, found_.end.sum};
@@ -172,9 +172,11 @@ absl::Status SealLast(Directory& directory, Recovered& recovered) {
   if (recovered.manifest.files.empty() || recovered.manifest.files.back().base) return absl::OkStatus();
   const std::string path = directory.PathOf(recovered.end.name);
   if (recovered.sealed) {
-    // A process that was killed between writing its seal and syncing it has left both to the system.
+    // A process that was killed between writing its seal and syncing it has left both to the system, and the zeros behind it.
     absl::StatusOr<std::unique_ptr<File>> last = directory.files().Open(path, FileSystem::Mode::kAppend);
-    return last.ok() ? (*last)->Sync() : last.status();
+    if (!last.ok()) return last.status();
+    if (absl::Status cut = (*last)->Truncate(recovered.end.bytes); !cut.ok()) return cut;
+    return (*last)->Sync();
   }
   absl::StatusOr<std::unique_ptr<File>> old = directory.files().Open(path, FileSystem::Mode::kRead);
   if (!old.ok()) return old.status();

@@ -39,6 +39,7 @@ class Recovery {
     uint64_t size = 0;
   };
   absl::StatusOr<Opened> Open(const std::string& path);
+  absl::StatusOr<Opened> OpenLog(const std::string& path);  // its size is that without zeros behind its end
   absl::StatusOr<bool> Fresh();
   absl::Status LookAtUnlisted(const std::vector<ManifestFile>& there);
   absl::StatusOr<bool> IsOwn();

@@ -81,6 +81,7 @@ char directory[kPathMax];
 size_t directory_size = 0;
 char state[kPathMax];
 unsigned char watched[kFdsMax];
+off_t ends[kFdsMax];  // of what write() wrote; 0: nothing
 std::atomic<int64_t> events{0};
 std::atomic<int> late_lock{0};
 char late_line[kPathMax + 64];  // what kLate still owes
@@ -203,23 +204,37 @@ int Opened(const char* path, int flags, mode_t mode) {
     Note("C %llu %s", static_cast<unsigned long long>(s.st_ino), inside);
   }
   if (writes && !fresh && (flags & O_TRUNC) != 0) Note("X %s was emptied by open()", inside);
-  if (fd < kFdsMax) watched[fd] = (flags & O_DIRECTORY) == 0;
+  if (fd < kFdsMax) {
+    watched[fd] = (flags & O_DIRECTORY) == 0;
+    ends[fd] = 0;
+  }
   if (die) Die();
   return fd;
 }
 
-ssize_t Written(int fd, const void* bytes, size_t size) {
+// `write` is called with how many bytes are to be written.
+template <class Write>
+ssize_t MayFail(size_t size, Write write) {
   int64_t fault = 0;
   bool first = false;
-  if (!Fails(kWrite, &fault, &first)) return syscall(SYS_write, fd, bytes, size);
+  if (!Fails(kWrite, &fault, &first)) return write(size);
   if (fault == kKillBefore) Die();
   if (fault == kKillInside || (fault == kShort && first && size > 1)) {
-    const ssize_t n = syscall(SYS_write, fd, bytes, size / 2);
+    const ssize_t n = write(size / 2);
     if (fault == kKillInside) Die();
     return n;
   }
   errno = fault == kIo ? EIO : ENOSPC;
   return -1;
+}
+
+ssize_t Written(int fd, const void* bytes, size_t size) {
+  return MayFail(size, [&](size_t some) {
+    const ssize_t n = syscall(SYS_write, fd, bytes, some);
+    // Where the file is longer than that, it was prefilled with zeros.
+    ends[fd] = static_cast<off_t>(syscall(SYS_lseek, fd, 0, SEEK_CUR));
+    return n;
+  });
 }
 
 // Notes a sync, or not, as the mode asks. `line` is what the journal gets.
@@ -247,6 +262,7 @@ int Synced(int fd) {
   const char* inside = InsideFd(fd, room);
   if (inside == nullptr || fstat(fd, &s) != 0) return static_cast<int>(syscall(SYS_fsync, fd));
   const bool is_directory = S_ISDIR(s.st_mode);
+  const off_t end = fd < kFdsMax ? ends[fd] : 0;
   const int64_t before = events.load();  // what comes while it runs is not covered
   bool die = false;
   if (Refuse(is_directory ? kSyncDirectory : kSync, &die)) return -1;
@@ -260,8 +276,9 @@ int Synced(int fd) {
   if (is_directory) {
     snprintf(line, sizeof line, "D %lld %s", static_cast<long long>(before), inside);
   } else {
+    const off_t size = end != 0 ? end : s.st_size;
     snprintf(line, sizeof line, "S %llu %llu", static_cast<unsigned long long>(s.st_ino),
-             static_cast<unsigned long long>(s.st_size));
+             static_cast<unsigned long long>(size));
   }
   NoteSync(line);
   ++control->syncs;
@@ -292,6 +309,7 @@ int Truncated(int fd, off_t size) {
          static_cast<long long>(size), static_cast<long long>(number));
   }
   const int result = static_cast<int>(syscall(SYS_ftruncate, fd, size));
+  if (ends[fd] > size) ends[fd] = size;
   if (die) Die();
   return result;
 }
@@ -420,9 +438,9 @@ ssize_t writev(int fd, const struct iovec* parts, int count) {
 }
 ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {
   struct stat s;
-  if (Watched(fd) && fstat(fd, &s) == 0 && offset < s.st_size)
-    Note("X pwrite() into what was written");
-  return syscall(SYS_pwrite64, fd, bytes, size, offset);
+  if (!Watched(fd)) return syscall(SYS_pwrite64, fd, bytes, size, offset);
+  if (fstat(fd, &s) == 0 && offset < s.st_size) Note("X pwrite() into what was written");
+  return MayFail(size, [&](size_t some) { return syscall(SYS_pwrite64, fd, bytes, some, offset); });
 }
 ssize_t pwrite64(int fd, const void* bytes, size_t size, off_t offset) {
   return pwrite(fd, bytes, size, offset);

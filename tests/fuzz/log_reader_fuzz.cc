@@ -33,6 +33,7 @@ class MemoryFile final : public idemd::storage::File {
   absl::StatusOr<uint64_t> Size() override { return bytes_.size(); }
   absl::Status Truncate(uint64_t) override { return absl::UnimplementedError("read only"); }
   absl::Status Reserve(uint64_t) override { return absl::OkStatus(); }
+  absl::Status Prefill(uint64_t) override { return absl::OkStatus(); }
   absl::Status Sync() override { return absl::OkStatus(); }
   bool IsAt(absl::string_view) override { return true; }
 

@@ -70,6 +70,22 @@ TEST_F(FileSystemTest, ReservedSpaceDoesNotChangeTheSize) {
   EXPECT_EQ(*(*file)->ReadAt(0, 10), "xy");
 }
 
+TEST_F(FileSystemTest, APrefilledFileIsLongerAndIsAppendedToWhereItsContentsEnd) {
+  auto file = fs_->Open(Path("log"), FileSystem::Mode::kCreate);
+  ASSERT_TRUE((*file)->Append("x").ok());
+  ASSERT_TRUE((*file)->Prefill(100'000).ok());
+  EXPECT_EQ(*(*file)->Size(), 100'001u);
+  ASSERT_TRUE((*file)->Append("y").ok());
+  EXPECT_EQ(*(*file)->Size(), 100'001u);
+  EXPECT_EQ(*(*file)->ReadAt(0, 4), std::string("xy\0\0", 4));
+  ASSERT_TRUE((*file)->Prefill(100'000).ok()) << "a byte more than there is";
+  EXPECT_EQ(*(*file)->Size(), 100'002u);
+  EXPECT_EQ(*(*file)->ReadAt(0, 200'000), "xy" + std::string(100'000, '\0'));
+  ASSERT_TRUE((*file)->Truncate(2).ok());
+  ASSERT_TRUE((*file)->Append("z").ok());
+  EXPECT_EQ(*(*file)->ReadAt(0, 10), "xyz");
+}
+
 TEST_F(FileSystemTest, ARenamedFileIsNoLongerAtItsOldPath) {
   auto file = fs_->Open(Path("old"), FileSystem::Mode::kCreate);
   EXPECT_TRUE((*file)->IsAt(Path("old")));

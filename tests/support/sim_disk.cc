@@ -69,12 +69,18 @@ std::string Sectors(const SimInode& inode, SimRandom& random) {
   return file;
 }
 
-// The size is there already, of the bytes behind the synced ones nothing but noise.
+// The size is there already, of the bytes that were written nothing but noise.
 std::string Noise(const SimInode& inode, SimRandom* random) {
   std::string file = inode.durable;
-  const size_t same = std::min(file.size(), inode.now.size());
   file.resize(inode.now.size());
-  if (random != nullptr) Garble(*random, file.data() + same, file.size() - same);
+  for (const SimWrite& write : inode.unsynced) {
+    if (write.truncate || write.offset >= file.size()) continue;
+    const size_t size = std::min<size_t>(write.bytes.size(), file.size() - write.offset);
+    if (random != nullptr)
+      Garble(*random, file.data() + write.offset, size);
+    else
+      std::fill_n(file.begin() + static_cast<std::ptrdiff_t>(write.offset), size, '\0');
+  }
   return file;
 }
 
@@ -152,7 +158,13 @@ void SimInode::Sync(size_t writes) {
 void SimInode::CutLast(size_t kept) {
   SimWrite& last = unsynced.back();
   if (last.truncate || kept >= last.bytes.size()) return;
-  now.resize(last.offset + kept);
+  // Behind it is what was there: nothing, or the zeros of a prefill.
+  const uint64_t written_to = last.offset + last.bytes.size();
+  if (now.size() == written_to)
+    now.resize(last.offset + kept);
+  else
+    std::fill(now.begin() + static_cast<std::ptrdiff_t>(last.offset + kept),
+              now.begin() + static_cast<std::ptrdiff_t>(written_to), '\0');
   last.bytes.resize(kept);
 }
 

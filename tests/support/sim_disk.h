@@ -17,7 +17,7 @@ using SimRandom = std::mt19937_64;
 // One change of a file since its last sync.
 struct SimWrite {
   bool truncate = false;
-  uint64_t offset = 0;  // truncate: the new size
+  uint64_t offset = 0;  // truncate: the new size, which may be a greater one
   std::string bytes;
 };
 

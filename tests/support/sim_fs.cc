@@ -104,7 +104,8 @@ class SimFile final : public File {
       : disk_(std::move(disk)),
         inode_(std::move(inode)),
         path_(std::move(path)),
-        writable_(writable) {}
+        writable_(writable),
+        end_(inode_->now.size()) {}
 
   absl::Status Append(absl::string_view bytes) override {
     bool half = false;
@@ -113,7 +114,8 @@ class SimFile final : public File {
       if (absl::Status s = disk_->Begin(path_, &half); !s.ok()) return s;
       if (!writable_) return absl::UnavailableError(absl::StrCat(path_, ": Bad file descriptor"));
       if (half) bytes = bytes.substr(0, bytes.size() / 2);
-      inode_->Do({false, inode_->now.size(), std::string(bytes)});
+      inode_->Do({false, end_, std::string(bytes)});
+      end_ += bytes.size();
       disk_->appended = inode_;
     }
     const absl::Status status = disk_->Finish(Kind::kAppend, path_, half);
@@ -141,6 +143,7 @@ class SimFile final : public File {
       if (absl::Status s = disk_->Begin(path_); !s.ok()) return s;
       if (!writable_) return absl::UnavailableError(absl::StrCat(path_, ": Invalid argument"));
       inode_->Do({true, size, ""});
+      end_ = size;
     }
     return disk_->Middle(Kind::kTruncate, path_);
   }
@@ -151,6 +154,17 @@ class SimFile final : public File {
       if (absl::Status s = disk_->Begin(path_); !s.ok()) return s;
     }
     return disk_->Middle(Kind::kReserve, path_);
+  }
+
+  absl::Status Prefill(uint64_t bytes) override {
+    bool half = false;
+    {
+      MutexLock lock(disk_->mutex);
+      if (absl::Status s = disk_->Begin(path_, &half); !s.ok()) return s;
+      const uint64_t size = end_ + (half ? bytes / 2 : bytes);
+      if (size > inode_->now.size()) inode_->Do({true, size, ""});
+    }
+    return disk_->Finish(Kind::kPrefill, path_, half);
   }
 
   absl::Status Sync() override {
@@ -176,6 +190,7 @@ class SimFile final : public File {
   const std::shared_ptr<SimInode> inode_;
   const std::string path_;
   const bool writable_;
+  uint64_t end_;  // of what was appended
 };
 
 class SimLock final : public FileLock {

@@ -33,6 +33,7 @@ struct SimCall {
     kAppend,
     kTruncate,
     kReserve,
+    kPrefill,
     kSync,
     kRename,
     kUnlink,

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -46,6 +47,8 @@ class SimFsTest : public ::testing::Test {
   static std::string Look(SimFs& fs, const std::string& path) {
     return *fs.Exists(path) ? fs.Contents(path) : "(absent)";
   }
+
+  static std::string Zeros(std::string text, size_t zeros) { return text + std::string(zeros, '\0'); }
 
   SimFs fs_;
 };
@@ -240,6 +243,24 @@ TEST_F(SimFsTest, TheChosenCallFailsAsAsked) {
   EXPECT_FALSE(failed.ok());
   EXPECT_FALSE(IsNoSpace(failed));
   EXPECT_TRUE(After("/d/log").count("")) << "a sync that failed made nothing safe";
+}
+
+TEST_F(SimFsTest, WhatIsAppendedOverZerosMayBeLostThoughTheSizeIsSafe) {
+  auto file = Safe("/d/log", "kept");
+  ASSERT_TRUE(file->Prefill(6).ok());
+  EXPECT_EQ(After("/d/log"), (std::set<std::string>{"kept", Zeros("kept", 6)}));
+  ASSERT_TRUE(file->Sync().ok());
+  ASSERT_TRUE(file->Append("new").ok());
+  EXPECT_EQ(fs_.Contents("/d/log"), Zeros("keptnew", 3));
+  const std::set<std::string> left = After("/d/log");
+  for (const char* cut : {"kept", "keptn", "keptne", "keptnew"})
+    EXPECT_EQ(left.count(Zeros(cut, 10 - std::strlen(cut))), 1u) << cut;
+  for (const std::string& one : left) EXPECT_EQ(one.size(), 10u);
+  ASSERT_TRUE(file->Sync().ok());
+  EXPECT_EQ(After("/d/log"), (std::set<std::string>{Zeros("keptnew", 3)}));
+  ASSERT_TRUE(file->Truncate(7).ok());
+  ASSERT_TRUE(file->Append("!").ok());
+  EXPECT_EQ(fs_.Contents("/d/log"), "keptnew!");
 }
 
 TEST_F(SimFsTest, ALyingDiskIsSeenToLoseWhatWasSynced) {

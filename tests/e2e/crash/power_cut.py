@@ -118,7 +118,13 @@ def walk(root, under=""):
 
 
 def draw(durable, now, rng):
-    """One legal content, and what was done."""
+    """One legal content, and what was done. Zeros behind what was written were there before, or not yet."""
+    written = max(len(now.rstrip(b"\0")), len(durable))
+    left, how = draw_written(durable, now[:written], rng)
+    return left + bytes(max(0, len(now) - len(left)) * rng.randrange(2)), how
+
+
+def draw_written(durable, now, rng):
     common = os.path.commonprefix([durable, now])
     if len(common) < len(durable):
         # An unsynced truncation: lost, with all that came after it, or kept and the rest as ever.

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/journal/log_reader.h"
 #include "tests/server/journal/node.h"
 
 namespace idemd::server {
@@ -69,6 +71,62 @@ TEST_F(PersistenceTest, UnderEverysecAKilledProcessLosesNothing) {
   Node next(*after, time_, options);
   ASSERT_TRUE(next.status.ok()) << next.status;
   EXPECT_EQ(next.Size(), 50u);
+}
+
+TEST_F(PersistenceTest, ZerosBehindTheLogOfAKilledProcessAreNoTornEnd) {
+  const std::string path = Path("appendonly.aof.1.incr.aof");
+  {
+    auto node = Start();
+    for (int i = 0; i < 50; ++i) node->Set(absl::StrCat("k", i), "v");
+    auto after = fs_->AfterKill();
+    fs_ = std::move(after);
+  }
+  const std::string left = fs_->Contents(path);
+  ASSERT_TRUE(absl::EndsWith(left, std::string(100, '\0'))) << "prefilled";
+  std::string verdict;
+  EXPECT_EQ(CheckDirectory(*fs_, "/d", &verdict), 1);
+  EXPECT_THAT(verdict, HasSubstr("not stopped cleanly"));
+  // A torn batch is one still, and the copy beside has it alone.
+  const size_t end = left.find_last_not_of('\0') + 1;
+  std::string torn = left;
+  torn.replace(end - 3, 3, 3, '\0');
+  fs_->Overwrite(path, torn);
+  EXPECT_EQ(CheckDirectory(*fs_, "/d", &verdict), 1);
+  EXPECT_THAT(verdict, HasSubstr("a torn end (a batch is cut short)"));
+  fs_->Overwrite(path, left);
+  auto node = Start();
+  ASSERT_TRUE(node->status.ok()) << node->status;
+  EXPECT_EQ(node->Size(), 50u);
+  EXPECT_EQ(node->persistence->status().torn_bytes_cut, 0u);
+  EXPECT_FALSE(absl::StrContains(fs_->Contents(path), '\0')) << "a stock Redis reads it";
+}
+
+TEST_F(PersistenceTest, ALogEndsWithItsLastByteThatIsNoZero) {
+  for (const size_t bytes : {0, 1, 5, 65'535, 65'536, 65'537, 200'000}) {
+    for (const size_t zeros : {0, 1, 65'535, 65'536, 65'537, 150'000}) {
+      std::string log(bytes, '\0');
+      if (bytes != 0) log.back() = '\n';
+      fs_->Overwrite("/d/log", log + std::string(zeros, '\0'));
+      auto file = fs_->Open("/d/log", storage::FileSystem::Mode::kRead);
+      EXPECT_EQ(*BytesBeforeZeros(**file, bytes + zeros), bytes) << zeros << " zeros";
+    }
+  }
+}
+
+TEST_F(PersistenceTest, ZerosBehindASealAreCutAtTheNextStart) {
+  const std::string path = Path("appendonly.aof.1.incr.aof");
+  {
+    auto node = Start();
+    node->Set("a", "1");
+    ASSERT_TRUE(node->persistence->Close(false).ok());
+  }
+  const std::string sealed = fs_->Contents(path);
+  ASSERT_FALSE(absl::StrContains(sealed, '\0'));
+  fs_->Overwrite(path, sealed + std::string(5000, '\0'));
+  auto node = Start();
+  ASSERT_TRUE(node->status.ok()) << node->status;
+  EXPECT_EQ(node->Get("a"), "1");
+  EXPECT_EQ(fs_->Contents(path), sealed);
 }
 
 TEST_F(PersistenceTest, ARewriteReplacesTheChainAndKeepsTheKeys) {
@@ -295,7 +353,7 @@ TEST_F(PersistenceTest, CheckAndRepairTellWhatTheyFind) {
 TEST_F(PersistenceTest, AHoleWithASyncedBatchBehindItIsRefused) {
   auto node = Start();
   node->Set("a", "1");
-  const size_t before = fs_->Contents(Path("appendonly.aof.1.incr.aof")).size();
+  const size_t before = fs_->Contents(Path("appendonly.aof.1.incr.aof")).find_last_not_of('\0') + 1;  // behind it: prefilled
   node->Set("b", "2");
   node->Set("c", "3");
   node.reset();
