@@ -2,6 +2,8 @@
 #include "storage/token/token.h"
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include <array>
 #include <set>
@@ -47,6 +49,33 @@ TEST(Token, BeginsWithItsExpiry) {
   const TokenMint mint(KeyOf(1));
   EXPECT_EQ(Issued(mint, "", 0).substr(0, 8), "AAAAAAAA");
   EXPECT_EQ(Issued(mint, "", kTokenExpiryMax).substr(0, 8), "________");
+}
+
+// Tokens outlive the server that made them, so its way to make them must not change: HMAC-SHA256 as OpenSSL computes it.
+TEST(Token, TheTagIsTheHmacOfDatabasePrefixExpiryAndRandom) {
+  const TokenKey mint_key = KeyOf(7);
+  const TokenMint mint(mint_key);
+  for (uint32_t db : {0u, 3u, 0x01020304u}) {
+    for (size_t prefix_bytes = 0; prefix_bytes < 200; ++prefix_bytes) {
+      const std::string key = Issued(mint, std::string(prefix_bytes, 'p'), kExpiry, db);
+      std::string bits;
+      for (char c : key.substr(prefix_bytes)) {
+        const auto digit = static_cast<unsigned>(std::string(kAlphabet).find(c));
+        for (int bit = 5; bit >= 0; --bit) bits += (digit >> bit & 1) != 0 ? '1' : '0';
+      }
+      std::string bytes;
+      for (size_t i = 0; i < bits.size(); i += 8) bytes += static_cast<char>(std::stoi(bits.substr(i, 8), nullptr, 2));
+      std::string message;
+      for (int shift : {24, 16, 8, 0}) message += static_cast<char>(db >> shift);
+      message += std::string(7, '\0') + static_cast<char>(prefix_bytes) + key.substr(0, prefix_bytes) + bytes.substr(0, 14);
+      unsigned char mac[EVP_MAX_MD_SIZE];
+      unsigned int mac_bytes = 0;
+      ASSERT_NE(HMAC(EVP_sha256(), mint_key.data(), static_cast<int>(mint_key.size()),
+                     reinterpret_cast<const unsigned char*>(message.data()), message.size(), mac, &mac_bytes),
+                nullptr);
+      EXPECT_EQ(bytes.substr(14), std::string(reinterpret_cast<const char*>(mac), 10)) << prefix_bytes << " " << db;
+    }
+  }
 }
 
 TEST(Token, AnExpiryThatDoesNotFitIsNotIssued) {
