@@ -152,6 +152,9 @@ struct Session : storage::EventOrigin {
   bool no_touch = false;
   bool in_script = false;  // runs the commands of a script
 
+  // How many more IDEM.TOKEN stand in what was read, at the most; how many of them to make at once goes by it.
+  uint32_t tokens_ahead = 0;
+
   // What was revealed to this client so far is durable once the log is durable up to here; a reply waits for that.
   storage::Lsn need = storage::kNoLsn;
   // What MONITOR is to show of the commands that ran in this unit, once it has been committed.

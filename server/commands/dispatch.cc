@@ -330,11 +330,13 @@ size_t Dispatcher::Run(Session& session, const protocol::Batch& batch, size_t fi
   size_t done = first;
   while (done < batch.requests.size()) {
     const size_t chunk = std::min(kChunk, batch.requests.size() - done);
+    session.tokens_ahead = 0;
     for (size_t i = 0; i < chunk; ++i) {
       const protocol::RequestSpan& request = batch.requests[done + i];
       Prepared& p = *new (&prepared(i)) Prepared;
       Prepare(batch.words_of(request), p);
       p.quick = p.entry != nullptr && p.entry->quick && request.bytes <= kTogetherBytesMax;
+      session.tokens_ahead += !p.looks && p.first_key != 0 ? 1 : 0;
     }
     Prefetch(session.db, chunk, prepared);
     for (size_t i = 0; i < chunk; ++i, ++done) {

@@ -1,6 +1,8 @@
 // IDEM.TOKEN makes one-shot tokens, IDEM.CONSUME uses one up.
-#include "absl/container/inlined_vector.h"
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "protocol/errors.h"
 #include "server/admin/settings.h"
 #include "server/commands/groups.h"
@@ -17,6 +19,56 @@ namespace errors = protocol::errors;
 using storage::ConsumeStatus;
 using storage::HashedKey;
 using storage::LifeError;
+
+// Keys for new tokens. Those of a pipeline are made when the first of them is asked for: what they need of the table is then fetched for
+// all of them together. One that does not fit after all (another prefix, or a millisecond later) was shown to nobody, and is forgotten.
+//
+// Threads   one for each.
+class TokenKeys {
+ public:
+  static constexpr size_t kPrefixBytesMax = 256;  // of those that are made ahead, which stay
+
+  struct Kind {
+    storage::DbIndex db = 0;
+    absl::string_view prefix;
+    int64_t deadline_ms = 0;
+  };
+  // Makes `count` of them and fetches for them; none where there is no randomness.
+  absl::Span<const HashedKey> Make(const Services& services, const Kind& kind, size_t count) {
+    const size_t key_bytes = kind.prefix.size() + storage::kTokenChars;
+    keys_.clear();
+    next_ = 0;
+    keys_.reserve(count);
+    bytes_.resize(count * key_bytes);
+    for (size_t i = 0; i < count; ++i) {
+      char* key = bytes_.data() + i * key_bytes;
+      kind.prefix.copy(key, kind.prefix.size());
+      if (!services.tokens.Issue(kind.db, kind.prefix, kind.deadline_ms, key + kind.prefix.size())) {
+        keys_.clear();
+        return keys_;
+      }
+      keys_.emplace_back(absl::string_view(key, key_bytes));
+    }
+    kind_ = {kind.db, absl::string_view(bytes_.data(), kind.prefix.size()), kind.deadline_ms};
+    services.store.PrefetchAll(kind.db, keys_, true);
+    return keys_;
+  }
+  // One of them, good until the next call. `*ahead`: how many more are likely to be asked for; 0 from when that turns out to be wrong on.
+  absl::Span<const HashedKey> Next(const Services& services, const Kind& kind, uint32_t* ahead) {
+    const bool left = next_ < keys_.size();
+    if (!left || kind.db != kind_.db || kind.deadline_ms != kind_.deadline_ms || kind.prefix != kind_.prefix) {
+      if (left) *ahead = 0;
+      if (Make(services, kind, 1 + *ahead).empty()) return {};
+    }
+    return absl::MakeConstSpan(keys_).subspan(next_++, 1);
+  }
+
+ private:
+  std::vector<char> bytes_;
+  std::vector<HashedKey> keys_;
+  size_t next_ = 0;
+  Kind kind_;  // of all; its prefix is in bytes_
+};
 
 void Token(Context& c) {
   IdemOptions options;
@@ -36,18 +88,15 @@ void Token(Context& c) {
   // All keys are made before the first lock, since several locks are taken together.
   const auto count = static_cast<size_t>(options.count);
   const absl::string_view prefix = c.words[1];
-  const size_t key_bytes = prefix.size() + storage::kTokenChars;
-  absl::InlinedVector<char, 128> bytes(count * key_bytes);  // mostly it is one token behind a short prefix
-  absl::InlinedVector<HashedKey, 1> keys;
-  keys.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    char* key = bytes.data() + i * key_bytes;
-    prefix.copy(key, prefix.size());
-    if (!c.services.tokens.Issue(c.db(), prefix, lifetime.deadline_ms, key + prefix.size()))
-      return c.reply.Error(errors::kNoRandomness);
-    keys.emplace_back(absl::string_view(key, key_bytes));
-  }
-  c.services.store.PrefetchAll(c.db(), keys, true);
+  const TokenKeys::Kind kind{c.db(), prefix, lifetime.deadline_ms};
+  thread_local TokenKeys made_ahead;
+  TokenKeys made;
+  uint32_t& ahead = c.session.tokens_ahead;
+  if (ahead != 0) --ahead;  // this one
+  const absl::Span<const HashedKey> keys = count == 1 && prefix.size() <= TokenKeys::kPrefixBytesMax
+                                               ? made_ahead.Next(c.services, kind, &ahead)
+                                               : made.Make(c.services, kind, count);
+  if (keys.empty()) return c.reply.Error(errors::kNoRandomness);
   c.unit.LockKeys(keys);
   if (options.has(kOptCount)) c.reply.Array(count);
   for (const HashedKey& key : keys) {

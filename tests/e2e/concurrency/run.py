@@ -1,6 +1,8 @@
 """Races and crowds against a real idemd with 1, 2 and 4 io-threads: one winner per key, one answer for all who wait."""
 import argparse
+import base64
 import os
+import random
 import resource
 import subprocess
 import sys
@@ -10,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from lib.resp import Error, Simple, Timeout  # noqa: E402
+from lib.resp import Error, Simple, Timeout, encode  # noqa: E402
 from lib.server import ROOT, Server, eventually, find_binary  # noqa: E402
 
 CROWD = 1000
@@ -178,6 +180,47 @@ def stop_under_waiters(server):
     crowd.close()
 
 
+def tokens_in_pipelines(server):
+    """Tokens that one pipeline asks for in a jumble of prefixes, lifetimes and databases: each is the one that was asked for."""
+    draws = random.Random(1)
+    seen = set()
+    with server.connect(timeout=30) as client:
+        db = 0
+        for number in range(60):
+            alike = number % 3 == 0
+            requests, asked = [], []
+            for _ in range(draws.choice((1, 2, 31, 32, 33, 64, 200))):
+                prefix = "tp:" if alike else draws.choice(("tp:", "tq:", "", "x" * 255, "x" * 256, "x" * 257))
+                lifetime = 300_000 if alike else draws.choice((300_000, 60_000, 50_000))
+                words = ["IDEM.TOKEN", prefix, "PX", lifetime, *draws.choice(((), (), (), ("VALUE", "v"), ("COUNT", 3)))]
+                if draws.random() < 0.1:
+                    db = draws.randrange(2)
+                    requests.append(["SELECT", db])
+                    asked.append(None)
+                requests.append(words)
+                asked.append((db, prefix, lifetime, "VALUE" in words))
+            client.send_raw(b"".join(encode(words) for words in requests))
+            replies = [client.read() for _ in requests]
+            for request, reply in zip(asked, replies):
+                if request is None:
+                    continue
+                at, prefix, lifetime, has_value = request
+                for token in reply if isinstance(reply, list) else [reply]:
+                    key = prefix + bytes(token).decode()
+                    assert key not in seen, f"{key} twice"
+                    seen.add(key)
+                    client.call("SELECT", at)
+                    assert lifetime - 30_000 < client.call("PTTL", key) <= lifetime, key
+                    told = int.from_bytes(base64.urlsafe_b64decode(key[-32:-24]), "big")  # 48 bits, what the token itself says
+                    assert told == client.call("PEXPIRETIME", key), key
+                    assert bytes(client.call("GET", key)) == (b"v" if has_value else b"1"), key
+                    assert bytes(client.call("IDEM.CONSUME", "other:" + key, "REASON")) == b"UNISSUED", key
+                    for expected in (b"CONSUMED", b"DUPLICATE"):
+                        assert bytes(client.call("IDEM.CONSUME", key, "REASON")) == expected, key
+            client.call("SELECT", db)
+    print(f"    {len(seen)} tokens")
+
+
 def race(server, program, keys):
     done = subprocess.run([program, str(server.port), str(keys)], capture_output=True, text=True, timeout=300)
     print("    " + done.stdout.strip().replace("\n", "\n    "))
@@ -200,6 +243,7 @@ def main():
         ("a release promotes the longest waiter of 1 000", crowd_release),
         ("the key goes through the whole line", crowd_passes_the_key_on),
         ("1 000 waiters disconnect", crowd_leaves),
+        ("each token of a pipeline is the one that was asked for", tokens_in_pipelines),
         ("it stops while 100 wait", stop_under_waiters),
     ]
     passed = failed = 0
