@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -29,8 +30,7 @@ bool ReadKey(absl::string_view text, storage::TokenKey* key) {
   if (text.size() != 2 * key->size()) return false;
   for (const char c : text)
     if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f')) return false;
-  const std::string bytes = absl::HexStringToBytes(text);
-  std::copy(bytes.begin(), bytes.end(), key->begin());
+  for (size_t i = 0; i < key->size(); ++i) std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, (*key)[i], 16);
   return true;
 }
 
