@@ -124,12 +124,6 @@ NativeCounter CounterOf(const storage::ConsumeOutcome& outcome) {
   return NativeCounter::kTokensUnissued;
 }
 
-void AnswerConsume(Context& c, const HashedKey& key, const IdemOptions& options, const storage::ConsumeOutcome& outcome) {
-  c.services.native.Count(key.bytes, CounterOf(outcome));
-  if (options.has(kOptReason)) return c.reply.Simple(storage::ConsumeStatusName(outcome.status));
-  c.reply.Integer(outcome.status == ConsumeStatus::kConsumed ? 1 : 0);
-}
-
 void Consume(Context& c) {
   IdemOptions options;
   if (c.words.size() > 2 && !ReadIdemOptions(c, 2, kOptIfeq | kOptBy | kOptReason, &options))
@@ -139,25 +133,21 @@ void Consume(Context& c) {
   request.ifeq = options.ifeq;
   request.by = options.by;
 
+  const HashedKey key = c.Key(1);
+  c.unit.Lock(key);
+  const storage::Subject subject = storage::SubjectOf(c.unit.Find(c.db(), key));
+  const int64_t now_ms = c.unit.now_ms();
   // The memory limit plays no part: consuming always works.
   storage::Limits limits;
   limits.retention_ms = c.services.store.settings().retention_ms.load(std::memory_order_relaxed);
-  const HashedKey key = c.Key(1);
-  const auto decide = [&](const storage::KeyView& view) {
-    const int64_t now_ms = c.unit.now_ms();
-    return storage::Consume(storage::SubjectOf(view), request, now_ms, limits,
-                            [&] { return OriginOf(c.services.tokens, c.db(), key.bytes, now_ms); });
-  };
-  // Who comes too late changes nothing and needs no lock: only where a token is left, somebody may get it.
-  if (const storage::KeyView seen = c.unit.Find(c.db(), key, false); seen.type != storage::ValueType::kString) {
-    const storage::ConsumeOutcome outcome = decide(seen);
-    if (outcome.error == LifeError::kNone) return AnswerConsume(c, key, options, outcome);
-  }
-  c.unit.Lock(key);
-  const storage::ConsumeOutcome outcome = decide(c.unit.Find(c.db(), key));
+  const storage::ConsumeOutcome outcome = storage::Consume(subject, request, now_ms, limits, [&] {
+    return OriginOf(c.services.tokens, c.db(), key.bytes, now_ms);
+  });
   if (outcome.error != LifeError::kNone) return ReplyLifeError(c, key.bytes, outcome.error);
   c.unit.Apply(c.db(), key, outcome.action);
-  AnswerConsume(c, key, options, outcome);
+  c.services.native.Count(key.bytes, CounterOf(outcome));
+  if (options.has(kOptReason)) return c.reply.Simple(storage::ConsumeStatusName(outcome.status));
+  c.reply.Integer(outcome.status == ConsumeStatus::kConsumed ? 1 : 0);
 }
 
 constexpr ArgSpec kTokenArgs[] = {

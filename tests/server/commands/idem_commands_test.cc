@@ -1,8 +1,6 @@
 // IDEM.TOKEN, CONSUME, STATUS, TRANSITION, THROTTLE, STATS and CLOCK through dispatch.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <future>
 #include <set>
 #include <string>
 #include <vector>
@@ -60,25 +58,6 @@ TEST(IdemToken, AnAnswerLeavesInATransactionToo) {
   h.Do("MULTI");
   h.Do("IDEM.TOKEN p: COUNT 3");
   EXPECT_EQ(h.Do("EXEC").size(), 2u + 3 * 35 + 1);
-}
-
-// Where nothing is left to get, no lock is taken: whoever holds them all is not waited for.
-TEST(IdemConsume, WhoComesTooLateNeedsNoLock) {
-  Harness h;
-  const std::string plain = "p:" + NewToken(h, "p:"), named = "p:" + NewToken(h, "p:"), foreign = "q:" + plain.substr(2);
-  EXPECT_EQ(h.Do("IDEM.CONSUME " + plain), "1");
-  EXPECT_EQ(h.Do("IDEM.CONSUME " + named + " BY me"), "1");
-  storage::Unit holder(h.store);
-  holder.LockAll();
-  std::future<std::string> answers = std::async(std::launch::async, [&] {
-    std::string all;
-    for (const std::string& words : {plain, named + " BY me", named + " BY you", named, foreign})
-      all += h.Do("IDEM.CONSUME " + words + " REASON") + " ";
-    return all;
-  });
-  EXPECT_EQ(answers.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  holder.Commit();
-  EXPECT_EQ(answers.get(), "DUPLICATE CONSUMED DUPLICATE DUPLICATE UNISSUED ");
 }
 
 TEST(IdemConsume, OneCallerGetsIt) {
